@@ -1,0 +1,36 @@
+# Every target sets up what it needs. Only `make` is assumed, and Python 3.11 or later.
+CASES ?= 5000
+SEED ?= 0
+PYTEST_ARGS ?= -n 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint fuzz lock clean
+
+help:  ## Show the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: .venv/.ready  ## Make .venv and install everything, locked
+
+.venv/.ready: pyproject.toml requirements/dev.lock scripts/setup scripts/apt.sh
+	@scripts/setup
+
+demo: setup  ## Join two live streams in this process, and watch
+	@.venv/bin/crosswind demo
+
+test: setup  ## Run the tests
+	@.venv/bin/python -m pytest -q $(PYTEST_ARGS)
+
+lint: setup  ## Check style and types
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+
+fuzz: setup  ## Compare random cases with the oracle: make fuzz CASES=5000 SEED=0
+	@.venv/bin/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
+
+lock: setup  ## Write the lock files anew: make lock [UPGRADE=1]
+	@scripts/lock $(if $(UPGRADE),--upgrade)
+
+clean:  ## Remove what the other targets made
+	@rm -rf .venv dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

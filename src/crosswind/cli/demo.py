@@ -1,0 +1,192 @@
+"""``crosswind demo``: a live window join to watch, which checks its own result."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crosswind.cli.report import figures, milliseconds, per_second, quantile
+from crosswind.cli.view import LiveView, PlainView, SilentView, View
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from crosswind.cli.replay import Measured
+    from crosswind.cli.workload import BandJoin
+
+__all__ = ["demo"]
+
+_SAMPLE_ROWS = 5
+_BEHIND_S = 0.25
+"""Being later than this with a push is worth a line."""
+
+
+@click.command()
+@click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=20, show_default=True, help="How long to play.")
+@click.option("--rate", type=click.IntRange(1), default=1_000, show_default=True, help="Tuples/s of each stream.")
+@click.option("--window", type=click.IntRange(1), default=60, show_default=True, help="Length of the windows, seconds.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Same seed, same streams.")
+@click.option("--fill/--no-fill", default=True, show_default=True, help="Begin with full windows, or with empty ones.")
+@click.option("--fast", is_flag=True, help="Play as fast as possible, not at the streams' own pace.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, and nothing else.")
+def demo(seconds: float, rate: int, window: int, seed: int, fill: bool, fast: bool, as_json: bool) -> None:
+    """Join two live streams in this process, and watch.
+
+    The query is the one on which the papers measure themselves: two streams of random tuples and a
+    band on each of two columns, without any equality. The windows are filled first, as fast as
+    possible; then the streams are played at their own pace. In the end the whole result is computed
+    again, with NumPy, and compared.
+    """
+    from crosswind.cli.workload import BandJoin
+
+    fill_s = float(window) if fill else 0.0
+    workload = BandJoin(rate=rate, seconds=fill_s + seconds, window_s=window, seed=seed)
+    if not as_json:
+        click.echo(f"{workload.sql}\n")
+    with _view(workload, quiet=as_json) as view:
+        measured, interrupted = _play(workload, fill_s, fast, view)
+    same = None if interrupted else _same_rows(workload, measured)
+    if as_json:
+        click.echo(json_module.dumps(_as_json(workload, measured, same)))
+    else:
+        _print_summary(measured, same)
+    if interrupted:
+        raise KeyboardInterrupt
+    if same is False:
+        sys.exit(1)
+
+
+def _view(workload: BandJoin, *, quiet: bool) -> View:
+    if quiet:
+        return SilentView()
+    if sys.stdout.isatty():
+        return LiveView(f"2 x {workload.rate:,} tuples/s, windows of {workload.window_s} s; Ctrl-C stops")
+    return PlainView()
+
+
+def _play(workload: BandJoin, fill_s: float, fast: bool, view: View) -> tuple[Measured, bool]:
+    """Play the streams. Returns what was measured and whether the user cut it short."""
+    import crosswind as cw
+    from crosswind.cli.replay import Measured, Playback, replay
+    from crosswind.clock import SystemClock
+
+    streams = workload.streams
+    playback = Playback(streams, {name: workload.offsets_ms(name) for name in streams}, fill_s, workload.seconds, fast)
+    measured = Measured(tuples=dict.fromkeys(streams, 0))
+    with cw.open(workload.sql, {name: table.schema for name, table in streams.items()}) as join:
+
+        def observe(measured: Measured) -> None:
+            if view.is_due():
+                measured.window_tuples = dict(join.stats.window_tuples)
+                view.show(_progress(measured))
+
+        try:
+            replay(join, playback, SystemClock(), measured, observe)
+        except KeyboardInterrupt:
+            measured.window_tuples = dict(join.stats.window_tuples)
+            return measured, True
+    return measured, False
+
+
+def _progress(measured: Measured) -> dict[str, str]:
+    lines = {
+        "phase": f"live for {measured.live_s:.0f} s" if measured.is_live else f"filling, {measured.fill_s:.0f} s",
+        "tuples in": _by_stream(measured.tuples),
+        "waiting in windows": _by_stream(measured.window_tuples),
+        "results": f"{measured.rows:,}",
+    }
+    if measured.is_live:
+        lines |= _live_figures(measured)
+    return lines
+
+
+def _live_figures(measured: Measured) -> dict[str, str]:
+    lines = {
+        "rate in": per_second(measured.live_tuples, measured.live_s),
+        "rate out": per_second(measured.live_rows, measured.live_s),
+        "push latency": ", ".join(f"{name} {milliseconds(value)}" for name, value in _latency_s(measured).items()),
+    }
+    if measured.behind_s_max > _BEHIND_S:
+        lines["behind schedule"] = f"up to {milliseconds(measured.behind_s_max)}"
+    return lines
+
+
+def _latency_s(measured: Measured) -> dict[str, float]:
+    if not measured.push_s:
+        return {}
+    return {
+        "p50": quantile(measured.push_s, 0.5),
+        "p99": quantile(measured.push_s, 0.99),
+        "max": max(measured.push_s),
+    }
+
+
+def _by_stream(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+
+
+def _results(measured: Measured) -> pa.Table | None:
+    import pyarrow as pa
+
+    return pa.concat_tables(measured.results) if measured.results else None
+
+
+def _same_rows(workload: BandJoin, measured: Measured) -> bool:
+    from crosswind.testing import assert_same_rows
+
+    got = _results(measured)
+    try:
+        assert_same_rows([] if got is None else got, workload.expected())
+    except AssertionError as error:
+        click.echo(f"{error}", err=True)
+        return False
+    return True
+
+
+def _print_summary(measured: Measured, same: bool | None) -> None:
+    results = _results(measured)
+    if results is not None:
+        click.echo(f"{min(_SAMPLE_ROWS, results.num_rows)} of {results.num_rows:,} results")
+        for row in results.slice(0, _SAMPLE_ROWS).to_pylist():
+            click.echo(
+                "  "
+                + ", ".join(
+                    f"{name}={value:,.2f}" if isinstance(value, float) else f"{name}={value:,}"
+                    for name, value in row.items()
+                )
+            )
+        click.echo()
+    lines = {"tuples in": _by_stream(measured.tuples)}
+    if measured.fill_s:
+        lines["windows filled in"] = f"{measured.fill_s:.1f} s, the first push and compilation included"
+    if measured.is_live:
+        lines["then live for"] = f"{measured.live_s:.1f} s"
+        lines |= _live_figures(measured)
+    lines["waiting in windows"] = _by_stream(measured.window_tuples)
+    lines["results"] = f"{measured.rows:,}"
+    verdict = {True: "yes", False: "NO", None: "not checked, as it was stopped early"}
+    lines["same rows as NumPy"] = verdict[same]
+    click.echo(figures(lines))
+
+
+def _as_json(workload: BandJoin, measured: Measured, same: bool | None) -> dict[str, Any]:
+    latency = {f"push_latency_ms_{name}": value * 1_000 for name, value in _latency_s(measured).items()}
+    return {
+        "query": workload.sql,
+        "rate": workload.rate,
+        "window_s": workload.window_s,
+        "seed": workload.seed,
+        "tuples_in": measured.tuples,
+        "results": measured.rows,
+        "fill_s": measured.fill_s,
+        "live_s": measured.live_s,
+        "live_tuples_per_s": measured.live_tuples / measured.live_s if measured.live_s else None,
+        "live_results_per_s": measured.live_rows / measured.live_s if measured.live_s else None,
+        **latency,
+        "behind_s_max": measured.behind_s_max,
+        "window_tuples": measured.window_tuples,
+        "same_rows": same,
+    }

@@ -1,0 +1,114 @@
+"""``crosswind explain``: the plan of a query, without running it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from crosswind.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["explain"]
+
+
+class _Subject(NamedTuple):
+    """What is to be explained."""
+
+    query: str
+    schemas: dict[str, pa.Schema]
+    time: dict[str, str]
+
+
+@click.command()
+@click.argument("query")
+@click.option("--stream", "streams", multiple=True, metavar="NAME=PATH", help="Take a stream's columns from a file.")
+@click.option(
+    "--schema",
+    "schemas",
+    multiple=True,
+    metavar="NAME=COL:TYPE,...",
+    help="Give a stream's columns, for example R=x:int32,ts:timestamp[ms].",
+)
+@click.option("--time", default="ts", show_default=True, help="The time column of every stream.")
+@click.option("--engine", default="auto", show_default=True, help="Plan for this engine.")
+@click.option("--index", default="auto", show_default=True, help="Plan with this index.")
+@click.option("--verbose", "-v", is_flag=True, help="Also show the code that the plan is compiled to.")
+def explain(
+    query: str, streams: tuple[str, ...], schemas: tuple[str, ...], time: str, engine: str, index: str, verbose: bool
+) -> None:
+    """Show how QUERY would be run.
+
+    QUERY is SQL text, a file that holds it, a job file (.toml), or - for standard input. The streams
+    of SQL need their columns: give each by --stream or by --schema.
+    """
+    import crosswind as cw
+
+    subject = _subject(query, streams, schemas, time)
+    plan = cw.explain(subject.query, subject.schemas, time=subject.time, engine=engine, index=index, verbose=verbose)
+    click.echo(str(plan).rstrip())
+
+
+def _subject(query: str, streams: tuple[str, ...], schemas: tuple[str, ...], time: str) -> _Subject:
+    from crosswind.io.schemas import schema_from_text
+
+    if query.endswith(".toml"):
+        if streams or schemas:
+            raise click.UsageError("a job file names its own streams: --stream and --schema go with SQL only.")
+        return _subject_of_job(Path(query))
+    found = {name: schema_from_text(text) for name, text in _pairs("--schema", schemas)}
+    for name, path in _pairs("--stream", streams):
+        if name in found:
+            raise click.UsageError(f"stream '{name}' is given twice. Give each once, by --stream or by --schema.")
+        found[name] = _schema_of_file(name, path, time)
+    return _Subject(_sql(query), found, dict.fromkeys(found, time))
+
+
+def _subject_of_job(path: Path) -> _Subject:
+    from crosswind.io.files import FileStream
+    from crosswind.io.job import load_job
+
+    job = load_job(path)
+    streams = [FileStream(source) for source in job.sources]
+    return _Subject(
+        job.query,
+        {stream.source.stream: stream.schema for stream in streams},
+        {stream.source.stream: stream.source.time for stream in streams},
+    )
+
+
+def _schema_of_file(stream: str, path: str, time: str) -> pa.Schema:
+    from crosswind.io.files import FileStream
+    from crosswind.io.job import source_of_file
+
+    return FileStream(source_of_file(stream, Path(path), time)).schema
+
+
+def _sql(query: str) -> str:
+    if query == "-":
+        return sys.stdin.read()
+    # SQL has blanks in it; a word without any can only be meant as the name of a file.
+    if len(query.split()) > 1 and not Path(query).is_file():
+        return query
+    try:
+        return Path(query).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"cannot read the query from '{query}': {getattr(error, 'strerror', None) or error}. "
+            "Give SQL text, a file that holds it, a job file (.toml), or - for standard input."
+        ) from error
+
+
+def _pairs(option: str, values: tuple[str, ...]) -> list[tuple[str, str]]:
+    pairs = []
+    for value in values:
+        name, equals, rest = value.partition("=")
+        if not (name and equals and rest):
+            example = "R=trades.parquet" if option == "--stream" else "R=x:int32,ts:timestamp[ms]"
+            raise click.UsageError(f"{option} takes NAME=..., for example {option} {example}; got '{value}'.")
+        pairs.append((name, rest))
+    return pairs

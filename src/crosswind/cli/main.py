@@ -1,0 +1,76 @@
+"""The command ``crosswind``: its subcommands, and what becomes of errors and interruptions.
+
+The modules of the subcommands import nothing but click when they are loaded, so that
+``crosswind --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from crosswind import __version__
+from crosswind.cli.demo import demo
+from crosswind.cli.explain import explain
+from crosswind.cli.run import run
+from crosswind.errors import CrosswindError
+
+__all__ = ["crosswind", "main"]
+
+EXIT_INTERRUPTED = 130
+"""As shells report a process that SIGINT ended."""
+
+EXIT_BROKEN_PIPE = 141
+"""As shells report a process that SIGPIPE ended: the reader of our output has gone."""
+
+
+class _Failure(click.ClickException):
+    """An error of Crosswind's own, shown as its message and nothing else."""
+
+    exit_code = 1
+
+    def show(self, file: Any = None) -> None:  # noqa: ARG002 - click's signature
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {self.message}", err=True)
+
+
+class _Group(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            # Here, and not when the interpreter ends, is where a broken pipe can still be met.
+            sys.stdout.flush()
+            return result
+        except CrosswindError as error:
+            raise _Failure(str(error)) from error
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(EXIT_INTERRUPTED)
+        except BrokenPipeError:
+            _forget_stdout()
+            ctx.exit(EXIT_BROKEN_PIPE)
+
+
+def _forget_stdout() -> None:
+    """Send what is left in the buffers nowhere, so that closing them raises nothing."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", message="%(prog)s %(version)s")
+def crosswind() -> None:
+    """Exact window joins over live streams, for any predicate."""
+
+
+crosswind.add_command(demo)
+crosswind.add_command(explain)
+crosswind.add_command(run)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    crosswind(prog_name="crosswind")

@@ -1,0 +1,31 @@
+"""Figures on the terminal: aligned lines, durations, rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+__all__ = ["figures", "milliseconds", "per_second", "quantile"]
+
+
+def figures(lines: Mapping[str, str]) -> str:
+    """Return one line a figure, names and values aligned."""
+    width = max(map(len, lines), default=0)
+    return "\n".join(f"  {name:<{width}}  {value}" for name, value in lines.items())
+
+
+def milliseconds(seconds: float) -> str:
+    """Return ``seconds`` in milliseconds, with three digits where that is meaningful."""
+    value = seconds * 1_000
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+
+
+def per_second(count: int, seconds: float) -> str:
+    """Return ``count`` in ``seconds`` as a rate."""
+    return f"{count / seconds:,.0f}/s" if seconds > 0 else "-"
+
+
+def quantile(values: Sequence[float], q: float) -> float:
+    """Return the least of ``values`` that at least the share ``q`` of them does not exceed."""
+    ranked = sorted(values)
+    position = min(len(ranked) - 1, max(0, -int(-q * len(ranked) // 1) - 1))
+    return ranked[position]

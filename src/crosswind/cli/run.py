@@ -1,0 +1,147 @@
+"""``crosswind run``: a job file, from its sources to its sink."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crosswind.cli.report import figures, per_second
+from crosswind.cli.view import LiveView, PlainView, SilentView, View
+from crosswind.errors import CrosswindWarning
+
+if TYPE_CHECKING:
+    from crosswind.engine.session import Join
+    from crosswind.io.files import FileStream, ResultWriter
+    from crosswind.io.job import Job
+
+__all__ = ["run"]
+
+
+@dataclass
+class _Progress:
+    """How far a job has come."""
+
+    tuples: dict[str, int]
+    late: dict[str, int] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)
+    results: int = 0
+    seconds: float = 0.0
+    finished: bool = False
+
+
+@click.command()
+@click.argument("job", metavar="JOB.toml", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def run(job: Path, as_json: bool) -> None:
+    """Run the job that JOB.toml describes.
+
+    Its streams are read from files in time order, joined, and the results written as they are
+    found. The file of results appears, complete, when the job has ended, or not at all.
+    """
+    from crosswind.io.files import FileStream
+    from crosswind.io.job import load_job
+
+    loaded = load_job(job)
+    console = loaded.sink.path is None
+    if console and as_json:
+        raise click.UsageError("--json and a console sink both want standard output. Give [sink] a path.")
+    streams = [FileStream(source) for source in loaded.sources]
+    progress = _Progress(tuples={source.stream: 0 for source in loaded.sources})
+    interruption = None
+    try:
+        with _view(loaded, quiet=as_json) as view:
+            _run(loaded, streams, progress, view)
+    except KeyboardInterrupt as signal:
+        interruption = signal
+    report = json_module.dumps(_as_json(loaded, progress)) if as_json else _report(loaded, progress)
+    click.echo(report, err=console)
+    if interruption is not None:
+        raise interruption
+
+
+def _view(job: Job, *, quiet: bool) -> View:
+    # On standard error, so that results on standard output stay clean.
+    if quiet:
+        return SilentView()
+    return LiveView(f"{job.name}; Ctrl-C stops", err=True) if sys.stderr.isatty() else PlainView(err=True)
+
+
+def _run(job: Job, streams: list[FileStream], progress: _Progress, view: View) -> None:
+    import crosswind as cw
+    from crosswind.io.files import ResultWriter, merged_by_time
+
+    schemas = {stream.source.stream: stream.schema for stream in streams}
+    times = {stream.source.stream: stream.source.time for stream in streams}
+    begun = time.perf_counter()
+    with (
+        warnings.catch_warnings(),
+        ResultWriter(job.sink) as writer,
+        cw.open(job.query, schemas, time=times, lateness=job.lateness) as join,
+    ):
+        # Late tuples and those without a time are in the report.
+        warnings.simplefilter("ignore", CrosswindWarning)
+        try:
+            for stream, batch in merged_by_time(streams, job.batch_rows):
+                writer.write(join.push(stream, batch))
+                join.late(stream)  # counted; kept by the join until they are taken from it
+                progress.tuples[stream] += batch.num_rows
+                _update(progress, join, writer, begun)
+                if view.is_due():
+                    view.show(_lines(progress))
+            writer.write(join.finish())
+            writer.commit()
+            progress.finished = True
+        finally:
+            _update(progress, join, writer, begun)
+
+
+def _update(progress: _Progress, join: Join, writer: ResultWriter, begun: float) -> None:
+    stats = join.stats
+    progress.late = dict(stats.late)
+    progress.rejected = dict(stats.rejected)
+    progress.results = writer.rows
+    progress.seconds = time.perf_counter() - begun
+
+
+def _lines(progress: _Progress) -> dict[str, str]:
+    total = sum(progress.tuples.values())
+    lines = {
+        "tuples in": ", ".join(f"{name} {count:,}" for name, count in progress.tuples.items()),
+        "results": f"{progress.results:,}",
+        "time": f"{progress.seconds:.1f} s, {per_second(total, progress.seconds)}",
+    }
+    for name, count in progress.late.items():
+        if count:
+            lines[f"late in {name}"] = f"{count:,}, dropped: older than the watermark. Allow more [job] lateness."
+    for name, count in progress.rejected.items():
+        if count:
+            lines[f"no time in {name}"] = f"{count:,}, rejected: their time is null."
+    return lines
+
+
+def _report(job: Job, progress: _Progress) -> str:
+    head = f"{job.name}: done" if progress.finished else f"{job.name}: stopped early"
+    lines = _lines(progress)
+    if job.sink.path is not None:
+        lines["written to"] = str(job.sink.path) if progress.finished else "nothing: the job did not end"
+    return f"{head}\n{figures(lines)}"
+
+
+def _as_json(job: Job, progress: _Progress) -> dict[str, Any]:
+    return {
+        "job": job.name,
+        "finished": progress.finished,
+        "tuples_in": progress.tuples,
+        "late": progress.late,
+        "rejected": progress.rejected,
+        "results": progress.results,
+        "seconds": progress.seconds,
+        "sink": str(job.sink.path) if progress.finished else None,
+    }

@@ -1,0 +1,467 @@
+"""A live join: batches in, result tables out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time as clock
+import warnings
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from crosswind.engine.intake import Intake
+from crosswind.engine.kang import Kang
+from crosswind.engine.ordering import OrderedOutput
+from crosswind.engine.result import Materialiser, gather_times
+from crosswind.engine.stats import Latencies, Stats
+from crosswind.engine.strategy import Bounds, Fault, Matches, Strategy
+from crosswind.errors import (
+    ArithmeticOverflowError,
+    ClosedJoinError,
+    InputError,
+    LateTupleWarning,
+    NullTimeWarning,
+    SnapshotError,
+    did_you_mean,
+)
+from crosswind.io.arrow import as_table, pick, ticks_of
+from crosswind.io.snapshot import Snapshot, read_snapshot, write_snapshot
+from crosswind.plan.axis import INT64_MAX, INT64_MIN
+from crosswind.plan.compile import Plan
+from crosswind.query.format import format_expr
+from crosswind.query.tree import Rows
+from crosswind.window.arrival import Release, Sorter, Watermark
+from crosswind.window.block import Block
+from crosswind.window.join_window import JoinWindow
+
+__all__ = ["Join"]
+
+
+class Join:
+    """A window join that runs in this process; made by :func:`crosswind.open`.
+
+    Push batches as they come; every call returns the results it completed. Use it as a
+    context manager, or call :meth:`close` when done.
+    """
+
+    def __init__(
+        self, plan: Plan, lateness: Mapping[str, int], *, ordered: bool, keep_late: bool, basic_window: int
+    ) -> None:
+        self._plan = plan
+        streams = dict.fromkeys(unit.stream.name for unit in plan.units)
+        self._schemas = {unit.stream.name: unit.stream.schema for unit in plan.units}
+        self._times = {unit.stream.name: unit.stream.time for unit in plan.units}
+        self._factors = {unit.stream.name: plan.axis.factors[k] for k, unit in enumerate(plan.units)}
+        self._intakes = [Intake(plan, unit) for unit in range(len(plan.units))]
+        self._limits = [plan.axis.age_limit(unit.stream.window) for unit in plan.units]
+        self._rows = [w.count if isinstance(w, Rows) else None for w in (unit.stream.window for unit in plan.units)]
+        self._counted = any(count is not None for count in self._rows)
+        windows = tuple(JoinWindow(tuple(i.layouts), basic_window, self._counted) for i in self._intakes)
+        self._strategy: Strategy = Kang(plan, windows)
+        self._materialiser = Materialiser(plan, self._intakes)
+        self._sorter = Sorter(len(plan.units))
+        self._watermarks = {name: Watermark(lateness[name]) for name in streams}
+        self._ordered = OrderedOutput(self._materialiser.schema) if ordered else None
+        self._tuples_in = dict.fromkeys(streams, 0)
+        self._late = dict.fromkeys(streams, 0)
+        self._rejected = dict.fromkeys(streams, 0)
+        self._keep_late = keep_late
+        self._late_tables: dict[str, list[pa.Table]] = {name: [] for name in streams}
+        self._warned: set[tuple[str, str]] = set()
+        self._results = 0
+        self._latencies = Latencies()
+        self._closed: str | None = None
+
+    # -- the public face -----------------------------------------------------
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the results."""
+        return self._materialiser.schema
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of the streams, in FROM order."""
+        return tuple(self._schemas)
+
+    def time_column(self, stream: str) -> str:
+        """Return the name of the time column of ``stream``."""
+        return self._times[stream]
+
+    def tick_factor(self, stream: str) -> int:
+        """Return the ticks of the common time axis in one unit of the time column of ``stream``."""
+        return self._factors[stream]
+
+    def push(self, stream: str, batch: Any) -> pa.Table:
+        """Take tuples of ``stream`` and return the results they complete.
+
+        Parameters
+        ----------
+        stream : str
+            A stream of the query.
+        batch : Arrow-shaped
+            Table, RecordBatch, pandas or polars DataFrame, or a dict of columns. Inside
+            a batch tuples may come in any order.
+
+        Returns
+        -------
+        pyarrow.Table
+            New results (possibly none).
+
+        Notes
+        -----
+        If an error is raised, the batch has not been taken and the join is as it was.
+        """
+        began = clock.perf_counter()
+        self._check_usable(stream)
+        table = as_table(batch, self._schemas[stream], stream)
+        units = self._plan.units_of(stream)
+        names = dict.fromkeys([self._times[stream], *(n for unit in units for n in self._intakes[unit].columns)])
+        arrays = pick(table, self._schemas[stream], list(names), stream)
+        ticks, missing = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
+        late = self._watermarks[stream].is_late(ticks)
+        late = late if missing is None else late & ~missing
+        drop = late if missing is None else late | missing
+        if drop.any():
+            rows = np.flatnonzero(~drop)
+            arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
+            ticks = ticks[rows]
+        blocks = [self._intakes[unit].prepare(arrays, ticks, self._counted) for unit in units]
+        results = self._take(stream, units, blocks, int(ticks.max()) if len(ticks) else None)
+        self._tuples_in[stream] += len(ticks)
+        self._note_dropped(stream, table, late, missing)
+        return self._hand_out(results, began)
+
+    def advance(self, stream: str, watermark: Any) -> pa.Table:
+        """Say that no tuple of ``stream`` older than ``watermark`` will come.
+
+        ``watermark`` is a value of the stream's time column: an int, a datetime or date,
+        an ISO string, or an Arrow or NumPy scalar. Returns the results this completes.
+        """
+        began = clock.perf_counter()
+        self._check_usable(stream)
+        to = self._to_ticks(stream, watermark)
+        return self._hand_out(self._move({stream: to}), began)
+
+    def finish(self) -> pa.Table:
+        """Say that no stream will bring anything more; return the last results and close."""
+        began = clock.perf_counter()
+        self._check_usable(None)
+        table = self._hand_out(self._move(dict.fromkeys(self._watermarks, INT64_MAX)), began)
+        self._closed = "finished"
+        return table
+
+    def close(self) -> None:
+        """Release everything; results that were not asked for are gone. Harmless if repeated."""
+        if self._closed is None:
+            self._closed = "closed"
+        for window in self._strategy.windows:
+            window.clear()
+
+    def late(self, stream: str) -> pa.Table:
+        """Return and forget the tuples of ``stream`` that came too late, as they came.
+
+        The join must have been opened with ``keep_late=True``.
+        """
+        self._check_stream(stream)
+        if not self._keep_late:
+            raise InputError("late tuples were only counted (join.stats.late); open the join with keep_late=True to get them.")
+        tables, self._late_tables[stream] = self._late_tables[stream], []
+        return pa.concat_tables(tables) if tables else self._schemas[stream].empty_table()
+
+    def __enter__(self) -> Join:
+        """Return the join itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the join."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Say which streams are joined and how much waits."""
+        units = ", ".join(
+            f"{unit.stream.alias}: {len(window)} tuples"
+            for unit, window in zip(self._plan.units, self._strategy.windows, strict=True)
+        )
+        return f"<crosswind.Join {units}; {self._results} results; {self._closed or 'open'}>"
+
+    @property
+    def stats(self) -> Stats:
+        """Counters and sizes as they are now."""
+        windows = self._strategy.windows
+        marks = {name: mark.value for name, mark in self._watermarks.items()}
+        return Stats(
+            tuples_in=dict(self._tuples_in),
+            late=dict(self._late),
+            rejected=dict(self._rejected),
+            results=self._results,
+            held=len(self._sorter),
+            window_tuples={u.stream.alias: len(w) for u, w in zip(self._plan.units, windows, strict=True)},
+            watermarks={name: None if value == INT64_MIN else value for name, value in marks.items()},
+            bytes_held=sum(window.nbytes for window in windows) + self._sorter.nbytes,
+            pushes=self._latencies.count,
+            latency_ms=self._latencies.quantiles_ms(),
+            engine="kang",
+            index="scan",
+        )
+
+    # -- snapshot and restore ------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return the state of the join as bytes, for ``crosswind.open(..., restore=)``."""
+        self._check_usable(None)
+        about = {
+            "query": self._identity(),
+            "sql": self._plan.queries[0].query.sql,
+            "watermarks": {name: mark.value for name, mark in self._watermarks.items()},
+            "counts": self._sorter.counts,
+            "tuples_in": self._tuples_in,
+            "late": self._late,
+            "rejected": self._rejected,
+            "results": self._results,
+        }
+        snapshot = Snapshot(about)
+        for unit, window in enumerate(self._strategy.windows):
+            snapshot.blocks["window", unit] = [basic.block() for basic in window]
+            snapshot.blocks["held", unit] = self._sorter.held[unit]
+        snapshot.pending = None if self._ordered is None else self._ordered.pack()
+        return write_snapshot(snapshot)
+
+    def restore(self, data: bytes) -> None:
+        """Take over the state in ``data``, as ``crosswind.open(..., restore=data)`` does on a new join."""
+        snapshot = read_snapshot(data, self._identity(), self._plan.queries[0].query.sql, [intake.layouts for intake in self._intakes])
+        about = snapshot.about
+        if (snapshot.pending is None) != (self._ordered is None):
+            raise SnapshotError("the snapshot was taken with another value of ordered=; open the join with the same.")
+        for name, value in about["watermarks"].items():
+            self._watermarks[name].advance(value)
+        self._sorter.counts = list(about["counts"])
+        self._tuples_in, self._late, self._rejected = about["tuples_in"], about["late"], about["rejected"]
+        self._results = about["results"]
+        for (place, unit), blocks in snapshot.blocks.items():
+            for block in blocks:
+                if place == "window":
+                    self._strategy.insert(unit, block)
+                else:
+                    self._sorter.hold(unit, block)
+        if snapshot.pending is not None and self._ordered is not None:
+            self._ordered.unpack(snapshot.pending)
+
+    def _identity(self) -> str:
+        """Return a mark of what the state belongs to: query, schemas, time columns."""
+        parts = []
+        for unit in self._plan.units:
+            fields = [(field.name, str(field.type)) for field in unit.stream.schema]
+            parts.append([unit.stream.name, unit.stream.alias, unit.stream.time, sorted(fields)])
+        text = json.dumps([" ".join(self._plan.queries[0].query.sql.split()), parts])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    # -- taking tuples in ----------------------------------------------------
+
+    def _check_stream(self, stream: str) -> None:
+        if stream not in self._schemas:
+            known = ", ".join(self._schemas)
+            raise InputError(f"no stream '{stream}' in this join; its streams are {known}.{did_you_mean(stream, self._schemas)}")
+
+    def _check_usable(self, stream: str | None) -> None:
+        if self._closed is not None:
+            raise ClosedJoinError(f"the join is {self._closed} and takes nothing more; open a new one with crosswind.open().")
+        if stream is not None:
+            self._check_stream(stream)
+
+    def _to_ticks(self, stream: str, watermark: Any) -> int:
+        field = self._schemas[stream].field(self._times[stream])
+        try:
+            value = watermark.as_py() if isinstance(watermark, pa.Scalar) else watermark
+            array = pa.array([value]).cast(field.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            array = None
+        if array is None or array.null_count:
+            raise InputError(
+                f"stream '{stream}': {watermark!r} is no watermark; give a value of its time column "
+                f"'{field.name}' ({field.type})."
+            )
+        return int(ticks_of(array, self._factors[stream], stream)[0][0])
+
+    def _note_dropped(
+        self, stream: str, table: pa.Table, late: npt.NDArray[np.bool_], missing: npt.NDArray[np.bool_] | None
+    ) -> None:
+        """Count late tuples and tuples without a time; tell the user once a stream."""
+        if late.any():
+            count = int(late.sum())
+            self._late[stream] += count
+            if self._keep_late:
+                self._late_tables[stream].append(table.filter(pa.array(late)))
+            self._warn(
+                LateTupleWarning,
+                stream,
+                f"stream '{stream}': {count} tuples of a batch were older than the watermark and did not join. "
+                f"Raise lateness= if the stream is out of order, or open the join with keep_late=True to get them from "
+                f"join.late('{stream}').",
+            )
+        if missing is not None:
+            count = int(missing.sum())
+            self._rejected[stream] += count
+            self._warn(
+                NullTimeWarning,
+                stream,
+                f"stream '{stream}': {count} tuples of a batch have no time ({self._times[stream]} is null) and were "
+                f"rejected; they are counted in join.stats.rejected. Fill the time in before the push.",
+            )
+
+    def _warn(self, category: type[Warning], stream: str, message: str) -> None:
+        if (category.__name__, stream) not in self._warned:
+            self._warned.add((category.__name__, stream))
+            warnings.warn(message, category, stacklevel=4)
+
+    def _take(self, stream: str, units: tuple[int, ...], blocks: list[Block], greatest: int | None) -> list[pa.Table]:
+        """Join the blocks of one push, all or nothing."""
+        saved = self._save()
+        try:
+            results: list[pa.Table] = []
+            if self._counted:
+                for unit, block in zip(units, blocks, strict=True):
+                    self._sorter.hold(unit, block)
+            else:
+                for unit, block in zip(units, blocks, strict=True):
+                    results += self._join(unit, block, self._time_bounds(unit, block))
+            if greatest is not None:
+                self._watermarks[stream].see(greatest)
+            return results + self._settle()
+        except BaseException:
+            self._undo(saved)
+            raise
+
+    def _move(self, watermarks: Mapping[str, int]) -> list[pa.Table]:
+        """Advance watermarks and join what that allows, all or nothing."""
+        saved = self._save()
+        try:
+            for stream, to in watermarks.items():
+                self._watermarks[stream].advance(to)
+            return self._settle()
+        except BaseException:
+            self._undo(saved)
+            raise
+
+    def _save(self) -> tuple[Any, ...]:
+        marks = [window.mark() for window in self._strategy.windows]
+        ordered = None if self._ordered is None else self._ordered.copy()
+        return marks, self._sorter.copy(), {n: m.value for n, m in self._watermarks.items()}, ordered
+
+    def _undo(self, saved: tuple[Any, ...]) -> None:
+        """Put back what was there before a failed call; expiry comes last and never fails."""
+        marks, self._sorter, watermarks, self._ordered = saved
+        for window, mark in zip(self._strategy.windows, marks, strict=True):
+            window.cut(mark)
+        for name, value in watermarks.items():
+            self._watermarks[name].value = value
+
+    # -- joining -------------------------------------------------------------
+
+    def _settle(self) -> list[pa.Table]:
+        """Join what the watermarks now allow, then release what they no longer need."""
+        marks = [self._watermarks[unit.stream.name].value for unit in self._plan.units]
+        results: list[pa.Table] = []
+        if self._counted:
+            released = self._sorter.release(marks)
+            for unit, release in enumerate(released):
+                if release is not None:
+                    results += self._join_release(unit, release, released)
+        self._expire(marks)
+        return results
+
+    def _expire(self, marks: list[int]) -> None:
+        """Release tuples that no future tuple can meet."""
+        front = min(marks)
+        for unit, window in enumerate(self._strategy.windows):
+            horizon = front if self._counted else marks[1 - unit]
+            limit, count = self._limits[unit], self._rows[unit]
+            oldest = None if limit is None else max(INT64_MIN, horizon - limit)
+            window.expire(oldest, None if count is None else self._sorter.counts[unit] - count)
+
+    def _time_bounds(self, unit: int, block: Block) -> Bounds:
+        """Return the times that each new tuple of ``unit`` may meet in the other window."""
+        return Bounds(
+            _shift(block.times, None if self._limits[1 - unit] is None else -self._limits[1 - unit], INT64_MIN),
+            _shift(block.times, self._limits[unit], INT64_MAX),
+        )
+
+    def _join_release(self, unit: int, release: Release, released: list[Release | None]) -> list[pa.Table]:
+        """Join numbered tuples: sequence numbers bound what ROWS windows let them meet.
+
+        The partners of a tuple are an interval of the other stream's order: from the
+        oldest that still waits in its own window to the last that finds this one waiting.
+        """
+        other = 1 - unit
+        block = release.block
+        size = len(block)
+        low = np.full(size, INT64_MIN) if self._rows[other] is None else release.before[other] - self._rows[other]
+        high = np.full(size, INT64_MAX)
+        partner = released[other]
+        if self._rows[unit] is not None and partner is not None and block.numbers is not None:
+            last = np.searchsorted(partner.before[unit], block.numbers + self._rows[unit], side="right")
+            high = partner.base + last.astype(np.int64) - 1
+        times = self._time_bounds(unit, block)
+        bounds = Bounds(times.low_time, times.high_time, low, high)
+        if block.keep is not None:
+            rows = np.flatnonzero(block.keep)
+            block = block.take(rows)
+            bounds = Bounds(times.low_time[rows], times.high_time[rows], low[rows], high[rows])
+        return self._join(unit, block, bounds)
+
+    def _join(self, unit: int, block: Block, bounds: Bounds) -> list[pa.Table]:
+        """Scan, then insert (expiry, the third step, follows when the call is settled)."""
+        results: list[pa.Table] = []
+        if not len(block):
+            return results
+        try:
+            for matches in self._strategy.probe(unit, block, bounds):
+                table = self._materialiser.table(unit, block, matches)
+                if self._ordered is None:
+                    results.append(table)
+                else:
+                    self._ordered.hold(_result_times(block, matches), table)
+        except Fault as fault:
+            raise self._overflow(unit, block, fault) from None
+        self._strategy.insert(unit, block)
+        return results
+
+    def _overflow(self, unit: int, block: Block, fault: Fault) -> ArithmeticOverflowError:
+        query = self._plan.queries[0].query
+        where = format_expr(query.where, query.streams) if query.where is not None else ""
+        names = [self._plan.units[unit].stream.alias, self._plan.units[1 - unit].stream.alias]
+        times = [int(block.times[fault.probe]), int(fault.window.times[fault.row])]
+        return ArithmeticOverflowError(
+            f"integer arithmetic in WHERE {where} left the 64-bit range for the tuple of {names[0]} at time {times[0]} "
+            f"and the tuple of {names[1]} at time {times[1]} (ticks). The batch was not taken. "
+            f"Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
+        )
+
+    def _hand_out(self, results: list[pa.Table], began: float) -> pa.Table:
+        if self._ordered is not None:
+            results = self._ordered.release(min(mark.value for mark in self._watermarks.values()))
+        table = pa.concat_tables(results) if results else self.schema.empty_table()
+        self._results += table.num_rows
+        self._latencies.add(clock.perf_counter() - began)
+        return table
+
+
+def _shift(times: npt.NDArray[np.int64], by: int | None, limit: int) -> npt.NDArray[np.int64]:
+    """Return ``times + by``, stopping at the ends of the 64-bit range (None: ``limit``)."""
+    if by is None:
+        return np.full(len(times), limit, dtype=np.int64)
+    if by >= 0:
+        return np.minimum(times, INT64_MAX - by) + by
+    return np.maximum(times, INT64_MIN - by) + by
+
+
+def _result_times(block: Block, matches: Matches) -> npt.NDArray[np.int64]:
+    """Return the time of each result: that of its last member."""
+    return np.maximum(block.times[matches.probes], gather_times(matches))

@@ -1,0 +1,65 @@
+"""Results in time order, as far as the watermark allows (the papers' punctuations)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = ["OrderedOutput"]
+
+_TIME = "__result_time"
+
+
+class OrderedOutput:
+    """Holds results back until no earlier one can come.
+
+    A future result has a new member, and that is not older than its stream's watermark;
+    so everything up to the least watermark is settled.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._held: list[tuple[npt.NDArray[np.int64], pa.Table]] = []
+
+    def copy(self) -> OrderedOutput:
+        """Return an independent copy; tables are shared."""
+        twin = OrderedOutput(self._schema)
+        twin._held = list(self._held)
+        return twin
+
+    def hold(self, times: npt.NDArray[np.int64], table: pa.Table) -> None:
+        """Take results with their times in."""
+        self._held.append((times, table))
+
+    def release(self, watermark: int) -> list[pa.Table]:
+        """Return, in time order, the results that are settled at ``watermark``."""
+        if not self._held:
+            return []
+        times = np.concatenate([held for held, _ in self._held])
+        table = pa.concat_tables([held for _, held in self._held])
+        order = np.argsort(times, kind="stable")
+        count = int(np.searchsorted(times[order], watermark, side="right"))
+        if not count:
+            return []
+        rest = np.sort(order[count:])
+        self._held = [(times[rest], table.take(pa.array(rest)))] if len(rest) else []
+        return [table.take(pa.array(order[:count]))]
+
+    def pack(self) -> bytes:
+        """Return what is held as bytes, for a snapshot."""
+        times = np.concatenate([held for held, _ in self._held]) if self._held else np.empty(0, dtype=np.int64)
+        tables = [held for _, held in self._held] or [self._schema.empty_table()]
+        table = pa.concat_tables(tables).append_column(_TIME, pa.array(times))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return bytes(sink.getvalue())
+
+    def unpack(self, data: bytes) -> None:
+        """Take over what :meth:`pack` returned."""
+        with pa.ipc.open_stream(data) as reader:
+            table = reader.read_all()
+        if table.num_rows:
+            times = np.asarray(table.column(_TIME).combine_chunks())
+            self._held = [(times, table.drop_columns([_TIME]))]

@@ -1,0 +1,136 @@
+"""Results: matches become rows of the query's SELECT list (late materialisation)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from crosswind.engine.intake import Intake, evaluate
+from crosswind.engine.strategy import Matches
+from crosswind.errors import ArithmeticOverflowError
+from crosswind.io.arrow import column_of, is_leaf, leaf_columns, leaf_vector, to_arrow
+from crosswind.plan.compile import Plan, move_expr
+from crosswind.plan.physical import Storage
+from crosswind.query.format import format_expr
+from crosswind.query.tree import Column, Expr, Literal
+from crosswind.window.basic import BasicWindow
+from crosswind.window.block import Block
+from crosswind.window.vector import Layout, Vector
+
+__all__ = ["Materialiser", "gather", "gather_times"]
+
+
+def gather(
+    windows: list[BasicWindow],
+    layout: Layout,
+    column: int,
+    which: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+) -> Vector:
+    """Fetch column ``column`` of the named tuples from their basic windows."""
+    from crosswind.kernel.gather import gather_text, gather_width, text_lengths
+
+    if layout.storage is Storage.OPAQUE:
+        return _gather_opaque(windows, layout, column, which, rows)
+    table = np.array([w.row()[2 + 3 * column : 5 + 3 * column] for w in windows], dtype=np.int64)
+    values, valids, texts = (np.ascontiguousarray(table[:, k]) for k in range(3))
+    valid = None
+    if any(window.has_nulls(range(column, column + 1)) for window in windows):
+        valid = gather_width(valids, which, rows, 1)
+    if layout.storage is Storage.TEXT:
+        offsets = np.empty(len(rows) + 1, dtype=np.int64)
+        total = text_lengths(values, which, rows, offsets)
+        text = np.empty(max(1, total), dtype=np.uint8)
+        gather_text(values, texts, which, rows, offsets, text)
+        return Vector(layout, offsets, valid, text)
+    if layout.storage is Storage.WIDE:
+        return Vector(layout, gather_width(values, which, rows, 16).view(np.int64), valid)
+    dtype = np.dtype(layout.dtype)
+    return Vector(layout, gather_width(values, which, rows, dtype.itemsize).view(dtype), valid)
+
+
+def gather_times(matches: Matches) -> npt.NDArray[np.int64]:
+    """Fetch the times of the matched tuples from their basic windows."""
+    from crosswind.kernel.gather import gather_width
+
+    addresses = np.array([window.row()[0] for window in matches.windows], dtype=np.int64)
+    return gather_width(addresses, matches.which, matches.rows, 8).view(np.int64)
+
+
+def _gather_opaque(
+    windows: list[BasicWindow],
+    layout: Layout,
+    column: int,
+    which: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+) -> Vector:
+    used, place = np.unique(which, return_inverse=True)
+    parts = [windows[w].column(column).arrow for w in used]
+    starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
+    whole = pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+    whole = pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+    return Vector(layout, np.empty(0), arrow=whole.take(pa.array(starts[place] + rows)))
+
+
+class Materialiser:
+    """Builds result tables of one query from matches."""
+
+    def __init__(self, plan: Plan, intakes: list[Intake]) -> None:
+        entry = plan.queries[0]
+        self._streams = entry.query.streams
+        self._outputs = [(out, move_expr(out.expr, entry.units)) for out in entry.query.outputs]
+        self._intakes = intakes
+        self._plan = plan
+        self._computed = tuple(e for _, e in self._outputs if not isinstance(e, Column | Literal))
+        self._leaves = leaf_columns(self._computed)
+        self.schema = pa.schema([pa.field(out.name, out.arrow) for out, _ in self._outputs])
+
+    def table(self, unit: int, block: Block, matches: Matches) -> pa.Table:
+        """Return the rows of ``matches``, where ``unit`` was the probing side."""
+        columns: dict[tuple[int, str], pa.Array] = {}
+
+        def fetch(role: int, name: str) -> pa.Array:
+            if (role, name) not in columns:
+                columns[role, name] = self._fetch(unit, block, matches, role, name)
+            return columns[role, name]
+
+        computed: dict[Expr, Vector] = {}
+        if self._computed:
+            leaves = {leaf: leaf_vector(fetch(_role(leaf), column_of(leaf)), leaf) for leaf in self._leaves}
+            computed = self._compute(leaves, len(matches))
+        arrays = []
+        for output, expr in self._outputs:
+            if isinstance(expr, Column):
+                arrays.append(fetch(expr.role, expr.name))
+            elif expr in computed:
+                arrays.append(to_arrow(computed[expr], output.arrow))
+            elif isinstance(expr, Literal):
+                arrays.append(pa.repeat(pa.scalar(expr.value, type=output.arrow), len(matches)))
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def _fetch(self, unit: int, block: Block, matches: Matches, role: int, name: str) -> pa.Array:
+        intake = self._intakes[role]
+        index = intake.payload_at[name]
+        if role == unit:
+            vector = block.columns[index].take(matches.probes)
+        else:
+            vector = gather(matches.windows, intake.layouts[index], index, matches.which, matches.rows)
+        return to_arrow(vector, self._plan.units[role].stream.schema.field(name).type)
+
+    def _compute(self, leaves: dict[Expr, Vector], count: int) -> dict[Expr, Vector]:
+        kernel_made = tuple(expr for expr in self._computed if not is_leaf(expr))
+        made = evaluate(leaves, count, kernel_made) if kernel_made else []
+        if isinstance(made, int):
+            texts = " or ".join(format_expr(expr, self._streams) for expr in kernel_made)
+            raise ArithmeticOverflowError(
+                f"computing {texts} in the SELECT list left the 64-bit range. The batch was not taken. "
+                f"Compute in DOUBLE with CAST(... AS DOUBLE), or select the columns themselves."
+            )
+        computed = dict(zip(kernel_made, made, strict=True))
+        return computed | {expr: leaves[expr] for expr in self._computed if is_leaf(expr)}
+
+
+def _role(leaf: Expr) -> int:
+    inner = leaf if isinstance(leaf, Column) else next(iter(getattr(leaf, "args", ())))
+    return inner.role if isinstance(inner, Column) else -1

@@ -1,0 +1,222 @@
+"""The way in: ``run`` for finite tables, ``open`` for live streams."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crosswind.engine.join import Join
+from crosswind.errors import CrosswindError, InputError, UnsupportedError, did_you_mean
+from crosswind.io.arrow import as_table, ticks_of
+from crosswind.plan.compile import Plan, compile_plan
+from crosswind.query import parse, parse_duration
+
+__all__ = ["open", "plan_for", "run"]
+
+ENGINES = ("auto", "kang")
+INDEXES = ("auto", "scan")
+_CHUNK = 8192
+"""Tuples of a stream that ``run`` replays at a time."""
+
+
+def run(
+    query: str | Mapping[str, str],
+    tables: Mapping[str, Any],
+    *,
+    time: str | Mapping[str, str] = "ts",
+    engine: str = "auto",
+    index: str = "auto",
+    workers: int | None = None,
+) -> pa.Table | dict[str, pa.Table]:
+    """Join finite tables, replayed in time order.
+
+    Parameters
+    ----------
+    query : str or mapping of str to str
+        The SQL text; a mapping of names to texts gives a mapping of names to results.
+    tables : mapping of str to Arrow-shaped
+        The content of each stream.
+    time : str or mapping of str to str
+        The time column, for all streams or by stream.
+    engine, index, workers
+        Which strategy runs it; every choice gives the same rows.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns of SELECT, in no particular order of rows.
+
+    Examples
+    --------
+    >>> import crosswind as cw, pyarrow as pa
+    >>> r = pa.table({"ts": [1, 5, 9], "x": [10, 20, 30]})
+    >>> s = pa.table({"ts": [2, 6], "a": [11, 29]})
+    >>> cw.run("SELECT R.x, S.a FROM R [RANGE 5], S [RANGE 5] WHERE abs(R.x - S.a) <= 1", {"R": r, "S": s}).to_pylist()
+    [{'x': 10, 'a': 11}, {'x': 30, 'a': 29}]
+    """
+    if not isinstance(tables, Mapping):
+        raise InputError(f"tables must be a mapping of stream names to tables, got {type(tables).__name__}.")
+    whole = {name: as_table(data, None, name) for name, data in tables.items()}
+    schemas = {name: table.schema for name, table in whole.items()}
+    with open(query, schemas, time=time, engine=engine, index=index, workers=workers) as join:
+        parts = [join.push(stream, chunk) for stream, chunk in _replay(join, whole)]
+        result = pa.concat_tables([*parts, join.finish()])
+    return result if isinstance(query, str) else dict.fromkeys(query, result)
+
+
+def open(
+    query: str | Mapping[str, str],
+    schemas: Mapping[str, pa.Schema],
+    *,
+    time: str | Mapping[str, str] = "ts",
+    lateness: Any = "0s",
+    engine: str = "auto",
+    index: str = "auto",
+    workers: int | None = None,
+    ordered: bool = False,
+    keep_late: bool = False,
+    restore: bytes | None = None,
+) -> Join:
+    """Open a live join in this process.
+
+    Parameters
+    ----------
+    query : str or mapping of str to str
+        The SQL text.
+    schemas : mapping of str to pyarrow.Schema
+        What the batches of each stream look like.
+    time : str or mapping of str to str
+        The time column, for all streams or by stream.
+    lateness : str, timedelta, int or mapping of stream to one of these
+        How much older than the newest tuple of its stream a tuple may be: ``"10 seconds"``;
+        an integer where the time columns are integers.
+    engine, index, workers
+        Which strategy runs it; every choice gives the same rows.
+    ordered : bool
+        Give results in time order, held back until the watermark has passed them.
+    keep_late : bool
+        Keep tuples that came too late for :meth:`Join.late`, instead of only counting them.
+    restore : bytes, optional
+        What :meth:`Join.snapshot` of a join with the same query returned.
+
+    Returns
+    -------
+    Join
+        Call ``push``, ``advance`` and ``finish`` on it.
+
+    Examples
+    --------
+    >>> import crosswind as cw, pyarrow as pa
+    >>> r = pa.schema({"ts": pa.int64(), "x": pa.int32()})
+    >>> s = pa.schema({"ts": pa.int64(), "a": pa.int32()})
+    >>> with cw.open("SELECT x, a FROM R [RANGE 5], S [RANGE 5] WHERE x < a", {"R": r, "S": s}) as join:
+    ...     _ = join.push("R", {"ts": [1], "x": [10]})
+    ...     join.push("S", {"ts": [2], "a": [11]}).to_pylist()
+    [{'x': 10, 'a': 11}]
+    """
+    plan = plan_for(query, schemas, time=time)
+    _choose("engine", engine, ENGINES)
+    _choose("index", index, INDEXES)
+    if workers not in (None, 1):
+        raise InputError(f"workers={workers!r} is not possible: the engine 'kang' has one worker; leave workers out.")
+    join = Join(plan, _lateness(plan, lateness), ordered=ordered, keep_late=keep_late, basic_window=4096)
+    if restore is not None:
+        join.restore(restore)
+    return join
+
+
+def plan_for(
+    query: str | Mapping[str, str], schemas: Mapping[str, pa.Schema], *, time: str | Mapping[str, str] = "ts"
+) -> Plan:
+    """Parse and compile ``query``, and refuse what this engine cannot run."""
+    texts = {"query": query} if isinstance(query, str) else dict(query)
+    if not isinstance(schemas, Mapping):
+        raise InputError(f"schemas must be a mapping of stream names to pyarrow schemas, got {type(schemas).__name__}.")
+    for name, schema in schemas.items():
+        if not isinstance(schema, pa.Schema):
+            raise InputError(f"the schema of stream '{name}' must be a pyarrow.Schema, got {type(schema).__name__}.")
+    if len(texts) != 1:
+        raise UnsupportedError(f"this version runs one query in a join, got {len(texts)}; open one join for each.")
+    queries = {name: parse(text, schemas, time) for name, text in texts.items()}
+    for entry in queries.values():
+        if len(entry.streams) != 2:
+            raise UnsupportedError(
+                f"this version joins two streams, the query names {len(entry.streams)}; "
+                f"join two of them first and push the result into a second join."
+            )
+    return compile_plan(queries)
+
+
+def _choose(what: str, got: Any, allowed: tuple[str, ...]) -> None:
+    if got not in allowed:
+        raise InputError(f"{what}={got!r} is not known; allowed: {', '.join(allowed)}.{did_you_mean(str(got), allowed)}")
+
+
+def _lateness(plan: Plan, lateness: Any) -> dict[str, int]:
+    """Return the allowed lateness of each stream in ticks of the common axis."""
+    streams = list(dict.fromkeys(unit.stream.name for unit in plan.units))
+    if not isinstance(lateness, Mapping):
+        lateness = dict.fromkeys(streams, lateness)
+    unknown = [name for name in lateness if name not in streams]
+    if unknown:
+        raise InputError(
+            f"lateness names the stream '{unknown[0]}', the query has {', '.join(streams)}."
+            f"{did_you_mean(unknown[0], streams)}"
+        )
+    return {name: _span(plan, lateness.get(name, 0)) for name in streams}
+
+
+def _span(plan: Plan, given: Any) -> int:
+    is_seconds = not isinstance(given, int) or isinstance(given, bool)
+    try:
+        if isinstance(given, datetime.timedelta):
+            length = Fraction(given / datetime.timedelta(microseconds=1)) / 1_000_000
+        elif isinstance(given, str):
+            text = given.strip()
+            is_seconds = not text.lstrip("+-").isdigit()
+            length = parse_duration(text) if is_seconds else Fraction(int(text))
+        elif isinstance(given, int) and not isinstance(given, bool):
+            length = Fraction(given)
+        else:
+            raise InputError(f"got {given!r}")
+    except CrosswindError as error:
+        raise InputError(
+            f"lateness {given!r} is not understood ({error}); give a text like '10 seconds', a timedelta, "
+            f"or an integer where the time columns are integers."
+        ) from None
+    if length < 0:
+        raise InputError(f"lateness {given!r} is negative; the least is 0.")
+    return plan.axis.ticks(length, is_seconds=is_seconds)
+
+
+def _replay(join: Join, tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+    """Yield chunks of the tables in time order, so that nothing is late and windows stay small."""
+    sorted_tables: dict[str, tuple[pa.Table, np.ndarray[Any, Any]]] = {}
+    for stream in join.streams:
+        table, time = tables[stream], join.time_column(stream)
+        column = table.column(time)
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        ticks, missing = ticks_of(column, join.tick_factor(stream), stream)
+        if missing is not None:
+            ticks = np.where(missing, np.iinfo(np.int64).min, ticks)  # first: rejected whatever the watermark
+        if len(ticks) and np.any(ticks[1:] < ticks[:-1]):
+            order = np.argsort(ticks, kind="stable")
+            table, ticks = table.take(pa.array(order)), ticks[order]
+        sorted_tables[stream] = (table, ticks)
+    at = dict.fromkeys(sorted_tables, 0)
+    while any(at[stream] < len(ticks) for stream, (_, ticks) in sorted_tables.items()):
+        cut = min(
+            int(ticks[min(at[stream] + _CHUNK, len(ticks)) - 1])
+            for stream, (_, ticks) in sorted_tables.items()
+            if at[stream] < len(ticks)
+        )
+        for stream, (table, ticks) in sorted_tables.items():
+            stop = int(np.searchsorted(ticks, cut, side="right"))
+            if stop > at[stream]:
+                yield stream, table.slice(at[stream], stop - at[stream])
+                at[stream] = stop

@@ -1,0 +1,71 @@
+"""What a join has done so far, and what it holds."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = ["Latencies", "Stats"]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counters of a join, at one moment.
+
+    Attributes
+    ----------
+    tuples_in, late, rejected : dict of str to int
+        By stream: tuples that were taken, that were too late, that had no time.
+    results : int
+        Rows handed out.
+    held : int
+        Tuples that wait for the watermark before they may join (ROWS windows).
+    window_tuples : dict of str to int
+        By alias: tuples in the window, expired ones of the oldest basic window included.
+    watermarks : dict of str to int or None
+        By stream, in ticks of the common time axis; None before the first tuple.
+    bytes_held : int
+        Memory of windows and held tuples.
+    pushes : int
+        Calls of push, advance and finish.
+    latency_ms : dict of str to float
+        Quantiles of the time those calls took (the last 4096 of them).
+    engine, index : str
+        What was chosen.
+    """
+
+    tuples_in: dict[str, int]
+    late: dict[str, int]
+    rejected: dict[str, int]
+    results: int
+    held: int
+    window_tuples: dict[str, int]
+    watermarks: dict[str, int | None]
+    bytes_held: int
+    pushes: int
+    latency_ms: dict[str, float]
+    engine: str
+    index: str
+
+
+@dataclass
+class Latencies:
+    """The durations of the latest calls."""
+
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=4096))
+    count: int = 0
+
+    def add(self, seconds: float) -> None:
+        """Note one call."""
+        self.seconds.append(seconds)
+        self.count += 1
+
+    def quantiles_ms(self) -> dict[str, float]:
+        """Return p50, p95, p99 and max in milliseconds (empty before the first call)."""
+        if not self.seconds:
+            return {}
+        times = np.array(self.seconds) * 1e3
+        p50, p95, p99 = np.quantile(times, [0.5, 0.95, 0.99])
+        return {"p50": float(p50), "p95": float(p95), "p99": float(p99), "max": float(times.max())}

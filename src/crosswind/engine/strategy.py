@@ -1,0 +1,61 @@
+"""What every engine offers: windows, and a way to join a block of new tuples with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.window.basic import BasicWindow
+from crosswind.window.block import Block
+from crosswind.window.join_window import JoinWindow
+
+__all__ = ["Bounds", "Fault", "Matches", "Strategy"]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Which tuples of the other window each probe may meet: by time, and by sequence number."""
+
+    low_time: npt.NDArray[np.int64]
+    high_time: npt.NDArray[np.int64]
+    low_number: npt.NDArray[np.int64] | None = None
+    high_number: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Pairs found: tuple ``rows[k]`` of ``windows[which[k]]`` with tuple ``probes[k]`` of the block."""
+
+    windows: list[BasicWindow]
+    which: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    probes: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Fault(Exception):
+    """A kernel met an overflow at this pair; the session turns it into the user's error."""
+
+    def __init__(self, window: BasicWindow, row: int, probe: int) -> None:
+        super().__init__()
+        self.window = window
+        self.row = row
+        self.probe = probe
+
+
+class Strategy(Protocol):
+    """One way to spread the work of a join over workers."""
+
+    windows: tuple[JoinWindow, ...]
+
+    def probe(self, unit: int, block: Block, bounds: Bounds) -> Iterator[Matches]:
+        """Find the partners of new tuples of ``unit`` in the window of the other unit."""
+
+    def insert(self, unit: int, block: Block) -> None:
+        """Let new tuples of ``unit`` wait in its window."""

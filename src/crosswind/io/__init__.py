@@ -1,0 +1,1 @@
+"""Data in and out: Arrow in every shape, sources and sinks of job files."""

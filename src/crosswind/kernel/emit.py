@@ -1,0 +1,526 @@
+"""Expressions as Numba source.
+
+Every node becomes a named value and, where it can be null, a named validity. What the
+types and the data rule out is not emitted: no validity without nulls, no NaN cases
+without NaNs, no overflow check where the bounds of the operands exclude one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from crosswind.errors import UnsupportedError
+from crosswind.plan.axis import INT64_MAX, INT64_MIN
+from crosswind.plan.logic import And, Atom, Formula
+from crosswind.plan.physical import Storage, machine_dtype, storage_of
+from crosswind.query.tree import COMPARISONS, Call, Expr, Literal, UserFunction
+from crosswind.query.types import BOOL, UNITS_PER_SECOND, Kind, SqlType
+
+__all__ = ["Emitter", "Facts", "Leaf", "bounds"]
+
+_SYMBOL = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_TOTAL = {
+    "eq": "(({a} == {b}) | (({a} != {a}) & ({b} != {b})))",
+    "ne": "(({a} != {b}) & (({a} == {a}) | ({b} == {b})))",
+    "lt": "(({a} < {b}) | (({b} != {b}) & ({a} == {a})))",
+    "le": "(({a} <= {b}) | ({b} != {b}))",
+    "gt": "(({a} > {b}) | (({a} != {a}) & ({b} == {b})))",
+    "ge": "(({a} >= {b}) | ({a} != {a}))",
+}
+"""Comparisons of floats in Spark's order: NaN equals itself and is greater than all else."""
+
+_WIDE = {
+    "eq": "(({ah} == {bh}) & ({al} == {bl}))",
+    "ne": "(({ah} != {bh}) | ({al} != {bl}))",
+    "lt": "(({ah} < {bh}) | (({ah} == {bh}) & ({al} < {bl})))",
+    "le": "(({ah} < {bh}) | (({ah} == {bh}) & ({al} <= {bl})))",
+    "gt": "(({ah} > {bh}) | (({ah} == {bh}) & ({al} > {bl})))",
+    "ge": "(({ah} > {bh}) | (({ah} == {bh}) & ({al} >= {bl})))",
+}
+_MATH = {
+    "sqrt": "np.sqrt({0})",
+    "exp": "np.exp({0})",
+    "sin": "np.sin({0})",
+    "cos": "np.cos({0})",
+    "tan": "np.tan({0})",
+    "asin": "np.arcsin({0})",
+    "acos": "np.arccos({0})",
+    "atan": "np.arctan({0})",
+    "cbrt": "np.cbrt({0})",
+    "radians": "np.radians({0})",
+    "degrees": "np.degrees({0})",
+    "power": "np.power({0}, {1})",
+    "atan2": "np.arctan2({0}, {1})",
+    "hypot": "np.hypot({0}, {1})",
+    "sign": "np.sign({0})",
+}
+_LOGS = {"ln": "np.log({0})", "log10": "np.log10({0})", "log2": "np.log2({0})"}
+_CHECKED = {"add": "add_checked", "sub": "sub_checked", "mul": "mul_checked"}
+_PLAIN = {"add": "+", "sub": "-", "mul": "*"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the data: whether any value in play is null, or NaN."""
+
+    nulls: bool = True
+    nans: bool = True
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Where the value of a leaf is found: arrays by name, and the index variable."""
+
+    values: str
+    valid: str
+    text: str
+    index: str
+
+
+@dataclass(frozen=True)
+class _Value:
+    """An emitted value: its code (or high/low halves, or text), and its validity (None: always)."""
+
+    code: str
+    valid: str | None
+    low: str = ""
+    text: tuple[str, str, str] = ("", "", "")
+
+
+def bounds(expr: Expr) -> tuple[int, int]:
+    """Return the least and greatest machine integer that ``expr`` can be (before any check)."""
+    if isinstance(expr, Literal):
+        value = _machine_literal(expr)
+        return (value, value) if isinstance(value, int) else (0, 0)
+    if isinstance(expr, Call):
+        args = [bounds(arg) for arg in expr.args]
+        match expr.op:
+            case "add":
+                return args[0][0] + args[1][0], args[0][1] + args[1][1]
+            case "sub":
+                return args[0][0] - args[1][1], args[0][1] - args[1][0]
+            case "mul":
+                corners = [a * b for a in args[0] for b in args[1]]
+                return min(corners), max(corners)
+            case "neg":
+                return -args[0][1], -args[0][0]
+            case "abs":
+                return 0, max(abs(args[0][0]), abs(args[0][1]))
+            case "cast" if _factor(expr) > 1:
+                return args[0][0] * _factor(expr), args[0][1] * _factor(expr)
+    return _type_bounds(expr.type)
+
+
+def _type_bounds(of: SqlType) -> tuple[int, int]:
+    match of.kind:
+        case Kind.INT:
+            return -(2 ** (of.bits - 1)), 2 ** (of.bits - 1) - 1
+        case Kind.DATE:
+            return -(2**31), 2**31 - 1
+        case Kind.DECIMAL if not of.is_wide:
+            return -(10**of.precision) + 1, 10**of.precision - 1
+        case _:
+            return INT64_MIN, INT64_MAX
+
+
+def _clip(span: tuple[int, int]) -> tuple[int, int]:
+    return max(span[0], INT64_MIN), min(span[1], INT64_MAX)
+
+
+def _ticks(of: SqlType) -> int:
+    return UNITS_PER_SECOND[of.unit]
+
+
+def _factor(expr: Call) -> int:
+    """Return what a widening cast multiplies machine integers with (1: nothing)."""
+    source, target = expr.args[0].type, expr.type
+    if target.kind is Kind.DECIMAL and source.kind in (Kind.INT, Kind.DECIMAL):
+        return 10 ** max(0, target.scale - (source.scale if source.kind is Kind.DECIMAL else 0))
+    if target.kind in (Kind.TIMESTAMP, Kind.DURATION):
+        if source.kind is Kind.DATE:
+            return 86_400 * _ticks(target)
+        if source.kind is target.kind:
+            return max(1, _ticks(target) // _ticks(source))
+    return 1
+
+
+def _machine_literal(literal: Literal) -> int | float | None:
+    """Return the number by which the machine represents a literal; None where it is null."""
+    value = literal.value
+    if isinstance(value, Decimal):
+        return int(value.scaleb(literal.type.scale))
+    if isinstance(value, bool):
+        return int(value)
+    if literal.type.kind is Kind.DECIMAL and isinstance(value, int):
+        return value * 10**literal.type.scale
+    return value if isinstance(value, int | float) else None
+
+
+class Emitter:
+    """Emits expressions into a list of source lines.
+
+    Parameters
+    ----------
+    leaves : mapping of Expr to Leaf
+        Where each column or slot is read from.
+    facts : Facts
+        What the data is known to be free of.
+    indent : str
+        Put before every line.
+    """
+
+    def __init__(self, leaves: Mapping[Expr, Leaf], facts: Facts, indent: str) -> None:
+        self.lines: list[str] = []
+        self.functions: dict[str, UserFunction] = {}
+        self.constants: list[str] = []
+        self.checks = False
+        self.indent = indent
+        self._leaves = leaves
+        self._facts = facts
+        self._guard: str | None = None
+        self._memo: dict[tuple[Expr, str | None], _Value] = {}
+        self._count = 0
+
+    # -- formulas ------------------------------------------------------------
+
+    def truth(self, formula: Formula) -> str:
+        """Emit ``formula``; return code that is true iff it holds."""
+        if isinstance(formula, Atom):
+            return self.is_true(formula.expr)
+        parts = [self.truth(part) for part in formula.parts]
+        if not parts:
+            return "True" if isinstance(formula, And) else "False"
+        joint = " & " if isinstance(formula, And) else " | "
+        return self._name("(" + joint.join(parts) + ")")
+
+    def is_true(self, expr: Expr) -> str:
+        """Emit a boolean expression; return code that is true iff it is TRUE."""
+        value = self.emit(expr)
+        if value.valid is None:
+            return value.code
+        return self._name(f"{value.valid} & {value.code}")
+
+    # -- expressions ---------------------------------------------------------
+
+    def emit(self, expr: Expr) -> _Value:
+        """Emit ``expr`` (once a guard) and return its value."""
+        key = (expr, self._guard)
+        if key not in self._memo:
+            self._memo[key] = self._emit(expr)
+        return self._memo[key]
+
+    def _emit(self, expr: Expr) -> _Value:
+        if expr in self._leaves:
+            return self._leaf(expr, self._leaves[expr])
+        if isinstance(expr, Literal):
+            return self._literal(expr)
+        if not isinstance(expr, Call):
+            raise UnsupportedError(f"no kernel can read {type(expr).__name__} values.")
+        op = expr.op
+        if op in COMPARISONS:
+            return self._compare(op, self.emit(expr.args[0]), self.emit(expr.args[1]), expr.args[0].type)
+        if op in _PLAIN or op in ("neg", "abs"):
+            return self._arithmetic(expr)
+        if op in _MATH:
+            args = [self.emit(arg) for arg in expr.args]
+            return _Value(self._name(_MATH[op].format(*(a.code for a in args))), self._all_valid(args))
+        if op in _LOGS:
+            arg = self.emit(expr.args[0])
+            positive = self._name(f"({arg.code} > 0.0) | ({arg.code} != {arg.code})")
+            return _Value(self._name(_LOGS[op].format(arg.code)), self._both(arg.valid, positive))
+        special = getattr(self, f"_op_{op}", None)
+        if special is None:
+            raise UnsupportedError(f"the operation '{op}' has no kernel.")
+        value: _Value = special(expr)
+        return value
+
+    def _leaf(self, expr: Expr, leaf: Leaf) -> _Value:
+        valid = self._name(f"{leaf.valid}[{leaf.index}] != 0") if self._facts.nulls else None
+        match storage_of(expr.type):
+            case Storage.TEXT:
+                return _Value("", valid, text=(leaf.values, leaf.text, leaf.index))
+            case Storage.WIDE:
+                high = self._name(f"{leaf.values}[2 * {leaf.index} + 1]")
+                return _Value(high, valid, low=self._name(f"np.uint64({leaf.values}[2 * {leaf.index}])"))
+            case _:
+                code = f"{leaf.values}[{leaf.index}]"
+                return _Value(self._name(f"{code} != 0" if expr.type.kind is Kind.BOOL else code), valid)
+
+    def _literal(self, literal: Literal) -> _Value:
+        value = literal.value
+        if literal.type.is_text:
+            raw = value.encode() if isinstance(value, str) else value
+            raw = raw if isinstance(raw, bytes) else b""
+            name = f"TEXT_{len(self.constants)}"
+            self.constants.append(f"{name} = np.frombuffer({raw!r} + b'\\0', dtype=np.uint8)")
+            self.constants.append(f"{name}_OFFSETS = np.array([0, {len(raw)}], dtype=np.int64)")
+            return _Value("", "False" if value is None else None, text=(f"{name}_OFFSETS", name, "0"))
+        if value is None:
+            return _Value(_zero(literal.type), "False", low="np.uint64(0)")
+        number = _machine_literal(literal)
+        if literal.type.is_wide and isinstance(number, int):
+            unsigned = number & (2**128 - 1)
+            high, low = unsigned >> 64, unsigned & (2**64 - 1)
+            return _Value(f"np.int64({high - 2**64 if high >= 2**63 else high})", None, low=f"np.uint64({low})")
+        return _Value(_constant(literal.type, number), None)
+
+    def _compare(self, op: str, a: _Value, b: _Value, of: SqlType) -> _Value:
+        valid = self._all_valid([a, b])
+        match storage_of(of):
+            case Storage.TEXT:
+                code = f"text_order({', '.join((*a.text, *b.text))}) {_SYMBOL[op]} 0"
+            case Storage.WIDE:
+                code = _WIDE[op].format(ah=a.code, al=a.low, bh=b.code, bl=b.low)
+            case _:
+                total = of.kind is Kind.FLOAT and self._facts.nans
+                code = _TOTAL[op].format(a=a.code, b=b.code) if total else f"{a.code} {_SYMBOL[op]} {b.code}"
+        return _Value(self._name(code), valid)
+
+    def _arithmetic(self, expr: Call) -> _Value:
+        args = [self.emit(arg) for arg in expr.args]
+        valid, codes = self._all_valid(args), [arg.code for arg in args]
+        if expr.type.kind is Kind.FLOAT:
+            if expr.op == "neg":
+                return _Value(self._name(f"-{codes[0]}"), valid)
+            if expr.op == "abs":
+                return _Value(self._name(f"np.abs({codes[0]})"), valid)
+            return _Value(self._name(f"{codes[0]} {_PLAIN[expr.op]} {codes[1]}"), valid)
+        wide = [f"np.int64({code})" for code in codes]
+        if expr.op == "abs":
+            return self._absolute(expr, wide[0], valid)
+        op, wide = ("sub", ["np.int64(0)", *wide]) if expr.op == "neg" else (expr.op, wide)
+        low, high = bounds(expr)
+        if low >= INT64_MIN and high <= INT64_MAX:
+            return _Value(self._name(f"{wide[0]} {_PLAIN[op]} {wide[1]}"), valid)
+        return self._checked(f"{_CHECKED[op]}({wide[0]}, {wide[1]})", valid)
+
+    def _absolute(self, expr: Call, code: str, valid: str | None) -> _Value:
+        if bounds(expr.args[0])[0] <= INT64_MIN:
+            self._fault(f"{code} == np.int64({INT64_MIN})", valid)
+        return _Value(self._name(f"np.int64(abs({code}))"), valid)
+
+    def _checked(self, call: str, valid: str | None) -> _Value:
+        value = self._name(call + "  # (value, overflowed)")
+        self._fault(f"{value}[1]", valid)
+        return _Value(self._name(f"{value}[0]"), valid)
+
+    def _fault(self, condition: str, valid: str | None) -> None:
+        """Note an overflow where ``condition`` holds for a value that counts."""
+        self.checks = True
+        terms = [f"({condition})", *(f"({term})" for term in (valid, self._guard) if term is not None)]
+        self.lines.append(f"{self.indent}fault |= {' & '.join(terms)}")
+
+    # -- the rest, one method an operation -----------------------------------
+
+    def _op_same(self, expr: Call) -> _Value:
+        a, b = (self.emit(arg) for arg in expr.args)
+        equal = self._compare("eq", a, b, expr.args[0].type)
+        if equal.valid is None:
+            return equal
+        va, vb = a.valid or "True", b.valid or "True"
+        return _Value(self._name(f"(({va}) & ({vb}) & ({equal.code})) | (not ({va}) and not ({vb}))"), None)
+
+    def _op_and(self, expr: Call) -> _Value:
+        """False wins over null: valid iff all are, or one is false."""
+        return self._logic(expr, " & ", "(not {code})")
+
+    def _op_or(self, expr: Call) -> _Value:
+        """True wins over null: valid iff all are, or one is true."""
+        return self._logic(expr, " | ", "{code}")
+
+    def _logic(self, expr: Call, joint: str, decides: str) -> _Value:
+        args = [self.emit(arg) for arg in expr.args]
+        if all(arg.valid is None for arg in args):
+            return _Value(self._name(joint.join(arg.code for arg in args)), None)
+        every = " & ".join(f"({arg.valid})" for arg in args if arg.valid is not None)
+        one = " | ".join(f"(({arg.valid or 'True'}) & {decides.format(code=arg.code)})" for arg in args)
+        decided = self._name(one)
+        value = f"not {decided}" if joint == " & " else decided
+        return _Value(self._name(value), self._name(f"({every}) | {decided}"))
+
+    def _op_not(self, expr: Call) -> _Value:
+        arg = self.emit(expr.args[0])
+        return _Value(self._name(f"not {arg.code}"), arg.valid)
+
+    def _op_is_null(self, expr: Call) -> _Value:
+        arg = self.emit(expr.args[0])
+        return _Value("False" if arg.valid is None else self._name(f"not {arg.valid}"), None)
+
+    def _op_is_true(self, expr: Call) -> _Value:
+        return _Value(self.is_true(expr.args[0]), None)
+
+    def _op_is_false(self, expr: Call) -> _Value:
+        arg = self.emit(expr.args[0])
+        negated = f"(not {arg.code})"
+        return _Value(self._name(negated if arg.valid is None else f"{arg.valid} & {negated}"), None)
+
+    def _op_div(self, expr: Call) -> _Value:
+        a, b = (self.emit(arg) for arg in expr.args)
+        return _Value(self._name(f"{a.code} / {b.code}"), self._both(self._all_valid([a, b]), f"({b.code} != 0)"))
+
+    def _op_mod(self, expr: Call) -> _Value:
+        a, b = (self.emit(arg) for arg in expr.args)
+        call = "fmod" if expr.type.kind is Kind.FLOAT else "rem"
+        wide = "" if call == "fmod" else "np.int64"
+        code = f"{call}({wide}({a.code}), {wide}({b.code}))"
+        return _Value(self._name(code), self._both(self._all_valid([a, b]), f"({b.code} != 0)"))
+
+    def _op_floor(self, expr: Call) -> _Value:
+        return self._round(expr, "floor_long({0})", "{0} // np.int64({1})")
+
+    def _op_ceil(self, expr: Call) -> _Value:
+        return self._round(expr, "ceil_long({0})", "-((-{0}) // np.int64({1}))")
+
+    def _round(self, expr: Call, of_float: str, of_decimal: str) -> _Value:
+        arg, source = self.emit(expr.args[0]), expr.args[0].type
+        if source.kind is Kind.FLOAT:
+            return _Value(self._name(of_float.format(f"np.float64({arg.code})")), arg.valid)
+        scale = 10**source.scale if source.kind is Kind.DECIMAL else 1
+        return _Value(self._name(of_decimal.format(arg.code, scale)), arg.valid)
+
+    def _op_least(self, expr: Call) -> _Value:
+        return self._extreme(expr, "lt")
+
+    def _op_greatest(self, expr: Call) -> _Value:
+        return self._extreme(expr, "gt")
+
+    def _extreme(self, expr: Call, better: str) -> _Value:
+        self._refuse_layout(expr)
+        best = self.emit(expr.args[0])
+        for arg in expr.args[1:]:
+            other = self.emit(arg)
+            wins = self._compare(better, _Value(other.code, None), _Value(best.code, None), expr.type).code
+            if other.valid is not None or best.valid is not None:
+                mine, theirs = best.valid or "True", other.valid or "True"
+                wins = self._name(f"({theirs}) & ({wins} | (not {mine}))")
+                valid: str | None = self._name(f"({mine}) | ({theirs})")
+            else:
+                valid = None
+            best = _Value(self._name(f"{other.code} if {wins} else {best.code}"), valid)
+        return best
+
+    def _op_coalesce(self, expr: Call) -> _Value:
+        self._refuse_layout(expr)
+        args = [self.emit(arg) for arg in expr.args]
+        result = args[-1]
+        for arg in reversed(args[:-1]):
+            if arg.valid is None:
+                result = arg
+                continue
+            valid = None if result.valid is None else self._name(f"({arg.valid}) | ({result.valid})")
+            result = _Value(self._name(f"{arg.code} if {arg.valid} else {result.code}"), valid)
+        return result
+
+    def _op_if(self, expr: Call) -> _Value:
+        self._refuse_layout(expr)
+        chosen = self.is_true(expr.args[0])
+        outer = self._guard
+        self._guard = self._name(chosen if outer is None else f"{outer} & {chosen}")
+        then = self.emit(expr.args[1])
+        self._guard = self._name(f"not {chosen}" if outer is None else f"{outer} & (not {chosen})")
+        other = self.emit(expr.args[2])
+        self._guard = outer
+        valid = None
+        if then.valid is not None or other.valid is not None:
+            valid = self._name(f"({then.valid or 'True'}) if {chosen} else ({other.valid or 'True'})")
+        return _Value(self._name(f"{then.code} if {chosen} else {other.code}"), valid)
+
+    def _op_user(self, expr: Call) -> _Value:
+        function = expr.function
+        if function is None:
+            raise UnsupportedError("a call of a user function carries no function.")
+        self.functions[function.name] = function
+        args = [self.emit(arg) for arg in expr.args]
+        valid = self._all_valid(args)
+        call = f"bool({function.name}({', '.join(arg.code for arg in args)}))"
+        return _Value(self._name(call if valid is None else f"{call} if {valid} else False"), valid)
+
+    def _op_cast(self, expr: Call) -> _Value:
+        source, target = expr.args[0].type, expr.type
+        if target.is_wide or source.is_wide:
+            raise UnsupportedError(f"{source} cannot be converted to {target} inside a computation.")
+        arg = self.emit(expr.args[0])
+        if target.kind is Kind.FLOAT:
+            scale = 10**source.scale if source.kind is Kind.DECIMAL else 1
+            code = f"np.float64({arg.code})" + (f" / np.float64({scale})" if scale > 1 else "")
+            return _Value(self._name(code if target.bits == 64 else f"np.float32({code})"), arg.valid)
+        if source.kind is Kind.FLOAT:
+            return self._float_to_integer(arg, source, target)
+        return self._integral_cast(expr, arg, target)
+
+    def _float_to_integer(self, arg: _Value, source: SqlType, target: SqlType) -> _Value:
+        if target.kind is not Kind.INT:
+            raise UnsupportedError(
+                f"{source} cannot be converted to {target} exactly; convert the other side to DOUBLE."
+            )
+        low, high = _type_bounds(target)
+        cut = self._name(f"np.trunc(np.float64({arg.code}))")
+        fits = self._name(f"({cut} >= {float(low)!r}) & ({cut} < {float(high + 1)!r})")
+        self._fault(f"not {fits}", arg.valid)
+        return _Value(self._name(f"np.int64({cut}) if {fits} else np.int64(0)"), arg.valid)
+
+    def _integral_cast(self, expr: Call, arg: _Value, target: SqlType) -> _Value:
+        source, factor = expr.args[0].type, _factor(expr)
+        wide = f"np.int64({arg.code})"
+        if factor > 1:
+            low, high = bounds(expr)
+            if low < INT64_MIN or high > INT64_MAX:
+                return self._checked(f"mul_checked({wide}, np.int64({factor}))", arg.valid)
+            return _Value(self._name(f"{wide} * np.int64({factor})"), arg.valid)
+        if source.kind is Kind.DECIMAL:
+            drop = 10 ** (source.scale - (target.scale if target.kind is Kind.DECIMAL else 0))
+            if drop > 1:
+                whole = (
+                    "round_div({0}, np.int64({1}))" if target.kind is Kind.DECIMAL else "(({0} - rem({0}, {1})) // {1})"
+                )
+                wide = self._name(whole.format(wide, f"np.int64({drop})"))
+        elif source.kind is Kind.TIMESTAMP and target.kind is Kind.DATE:
+            wide = self._name(f"{wide} // np.int64({86_400 * _ticks(source)})")
+        elif source.kind is target.kind and source.unit and _ticks(source) > _ticks(target):
+            wide = self._name(f"{wide} // np.int64({_ticks(source) // _ticks(target)})")
+        span, room = _clip(bounds(expr.args[0])), _type_bounds(target)
+        if target.kind in (Kind.INT, Kind.DECIMAL) and (span[0] < room[0] or span[1] > room[1]):
+            self._fault(f"({wide} < np.int64({room[0]})) | ({wide} > np.int64({room[1]}))", arg.valid)
+        return _Value(self._name(wide), arg.valid)
+
+    # -- small things --------------------------------------------------------
+
+    def _refuse_layout(self, expr: Call) -> None:
+        if storage_of(expr.type) is not Storage.FIXED:
+            raise UnsupportedError(
+                f"{expr.op}() over {expr.type} values is not supported; compare the columns directly."
+            )
+
+    def _name(self, code: str) -> str:
+        """Assign ``code`` to a fresh variable and return its name."""
+        name = f"v{self._count}"
+        self._count += 1
+        self.lines.append(f"{self.indent}{name} = {code}")
+        return name
+
+    def _all_valid(self, values: list[_Value]) -> str | None:
+        terms = list(dict.fromkeys(value.valid for value in values if value.valid is not None))
+        if len(terms) <= 1:
+            return terms[0] if terms else None
+        return self._name(" & ".join(f"({term})" for term in terms))
+
+    def _both(self, valid: str | None, condition: str) -> str:
+        return self._name(condition if valid is None else f"{valid} & {condition}")
+
+
+def _constant(of: SqlType, number: int | float | None) -> str:
+    """Return the source of a typed constant."""
+    if of.kind is Kind.BOOL:
+        return repr(bool(number))
+    if of.kind is Kind.FLOAT:
+        text = {"inf": "np.inf", "-inf": "-np.inf", "nan": "np.nan"}.get(
+            repr(float(number or 0)), repr(float(number or 0))
+        )
+        return f"np.float{of.bits}({text})"
+    return f"np.{machine_dtype(of)}({number})"
+
+
+def _zero(of: SqlType) -> str:
+    return "False" if of == BOOL else _constant(of, 0)

@@ -1,0 +1,211 @@
+"""From queries to a plan: join units, their programs and the routing table.
+
+Nothing here is special to two streams or to one query: the units are the windows of
+all queries together, each query adds its tags, and comparisons that two queries share
+are made once (one CMP a distinct atom).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from crosswind.plan.axis import TimeAxis, axis_of
+from crosswind.plan.logic import And, Atom, Formula, Or, atoms_of, conjuncts, normal_form
+from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, Slot, SlotTable
+from crosswind.plan.split import Split, split
+from crosswind.query.tree import Call, Column, Expr, Query, Stream, roles_of, walk
+
+__all__ = ["Plan", "PlannedQuery", "Unit", "compile_plan"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A join unit: one stream in one role, with what its tuples carry.
+
+    ``filter`` must hold for a tuple to take part at all; ``slots`` are computed for
+    those that do; ``payload`` columns wait beside them for the results.
+    """
+
+    stream: Stream
+    filter: Formula
+    slots: tuple[Expr, ...]
+    payload: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A query, its predicate split, and which unit plays each of its roles."""
+
+    name: str
+    query: Query
+    units: tuple[int, ...]
+    split: Split
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a set of queries is run: units, one program a unit, one routing table."""
+
+    units: tuple[Unit, ...]
+    queries: tuple[PlannedQuery, ...]
+    programs: tuple[Program, ...]
+    routes: tuple[Route, ...]
+    axis: TimeAxis
+
+    def units_of(self, stream: str) -> tuple[int, ...]:
+        """Return the units into which tuples of ``stream`` go."""
+        return tuple(i for i, unit in enumerate(self.units) if unit.stream.name == stream)
+
+
+def compile_plan(queries: Mapping[str, Query]) -> Plan:
+    """Compile named queries into one plan."""
+    streams, placed = _place(queries)
+    compiler = _Compiler(len(streams))
+    planned: list[PlannedQuery] = []
+    filters: list[list[Formula]] = [[] for _ in streams]
+    users = [sum(unit in units for units in placed.values()) for unit in range(len(streams))]
+    for name, query in queries.items():
+        units = placed[name]
+        formula = _move(normal_form(query.where), units)
+        parts = split(formula)
+        planned.append(PlannedQuery(name, query, units, parts))
+        shared: list[Formula] = []
+        for part in parts.filters:
+            unit = min(frozenset().union(*(roles_of(atom.expr) for atom in atoms_of(part))))
+            (filters[unit] if users[unit] == 1 else shared).append(part)
+        others = tuple(p for p in conjuncts(formula) if p not in parts.filters)
+        compiler.add(name, units, (*others, *shared))
+    payload = _payload(planned, len(streams))
+    units_made = tuple(
+        Unit(stream, And(tuple(filters[i])), compiler.table.slots(i), payload[i]) for i, stream in enumerate(streams)
+    )
+    return Plan(units_made, tuple(planned), compiler.programs(), tuple(compiler.routes), axis_of(streams))
+
+
+def _place(queries: Mapping[str, Query]) -> tuple[list[Stream], dict[str, tuple[int, ...]]]:
+    """Give each role of each query its unit; the same stream shares one, save in self joins."""
+    streams: list[Stream] = []
+    index: dict[tuple[str, int], int] = {}
+    placed: dict[str, tuple[int, ...]] = {}
+    for name, query in queries.items():
+        seen: dict[str, int] = {}
+        units: list[int] = []
+        for stream in query.streams:
+            occurrence = seen[stream.name] = seen.get(stream.name, -1) + 1
+            key = (stream.name, occurrence)
+            if key not in index:
+                index[key] = len(streams)
+                streams.append(stream)
+            units.append(index[key])
+        placed[name] = tuple(units)
+    return streams, placed
+
+
+def move_expr(expr: Expr, units: tuple[int, ...]) -> Expr:
+    """Return ``expr`` with the roles of one query replaced by units of the plan."""
+    if isinstance(expr, Column):
+        return Column(expr.type, units[expr.role], expr.name, start=expr.start, end=expr.end)
+    if isinstance(expr, Call):
+        args = tuple(move_expr(arg, units) for arg in expr.args)
+        return Call(expr.type, expr.op, args, expr.function, start=expr.start, end=expr.end)
+    return expr
+
+
+def _move(formula: Formula, units: tuple[int, ...]) -> Formula:
+    if isinstance(formula, Atom):
+        return Atom(move_expr(formula.expr, units))
+    return type(formula)(tuple(_move(part, units) for part in formula.parts))
+
+
+def _payload(planned: list[PlannedQuery], units: int) -> list[tuple[str, ...]]:
+    """Return the columns of each unit that some result shows or computes with."""
+    wanted: list[dict[str, None]] = [{} for _ in range(units)]
+    for entry in planned:
+        for output in entry.query.outputs:
+            for node in walk(output.expr):
+                if isinstance(node, Column):
+                    wanted[entry.units[node.role]][node.name] = None
+    return [tuple(names) for names in wanted]
+
+
+class _Compiler:
+    """Allocates tags and registers while queries are added one after another."""
+
+    def __init__(self, units: int) -> None:
+        self.table = SlotTable(units)
+        self.routes = [Route(unit, (unit,), unit, (), ()) for unit in range(units)]
+        self._code: list[list[Instruction]] = [[] for _ in range(units)]
+        self._registers: list[dict[Formula, int]] = [{} for _ in range(units)]
+
+    def programs(self) -> tuple[Program, ...]:
+        """Return the program of every unit."""
+        return tuple(Program(unit, tuple(code)) for unit, code in enumerate(self._code))
+
+    def add(self, name: str, units: tuple[int, ...], conditions: tuple[Formula, ...]) -> None:
+        """Add a query: for each of its streams, a route through the windows of the others."""
+        for source in units:
+            joined, tag, left = (source,), source, list(conditions)
+            for target in _probe_order(source, units, conditions):
+                route = self.routes[tag]
+                if target not in route.probe:
+                    self.routes[tag] = Route(tag, route.members, route.insert, (*route.probe, target), route.queries)
+                joined = (*joined, target)
+                ready = [part for part in left if _units_in(part) <= set(joined)]
+                left = [part for part in left if part not in ready]
+                last = len(joined) == len(units)
+                tag = self._join(target, tag, And(tuple(ready)), joined, (name,) if last else ())
+
+    def _join(self, unit: int, on: int, condition: Formula, members: tuple[int, ...], queries: tuple[str, ...]) -> int:
+        """Let ``unit`` join what comes with tag ``on`` under ``condition``; return the new tag."""
+        tag = len(self.routes)
+        self.routes.append(Route(tag, members, None, (), queries))
+        register = self._evaluate(unit, condition)
+        self._code[unit].append(Instruction(Opcode.JOIN, tag, (register,), on=on))
+        return tag
+
+    def _evaluate(self, unit: int, formula: Formula) -> int:
+        """Return the register of ``unit`` that holds ``formula``, adding code if need be."""
+        if isinstance(formula, And) and not formula.parts:
+            return ALWAYS
+        if isinstance(formula, And | Or) and len(formula.parts) == 1:
+            return self._evaluate(unit, formula.parts[0])
+        known = self._registers[unit]
+        if formula not in known:
+            if isinstance(formula, Atom):
+                atom = self.table.rewrite(formula.expr)
+                step = Instruction(Opcode.CMP, len(known), atom=atom)
+            else:
+                sources = tuple(self._evaluate(unit, part) for part in formula.parts)
+                step = Instruction(Opcode.AND if isinstance(formula, And) else Opcode.OR, len(known), sources)
+            known[formula] = step.target
+            self._code[unit].append(step)
+        return known[formula]
+
+
+def _units_in(formula: Formula) -> set[int]:
+    return set().union(*(roles_of(atom.expr) for atom in atoms_of(formula)))
+
+
+def _probe_order(source: int, units: tuple[int, ...], conditions: tuple[Formula, ...]) -> list[int]:
+    """Return the other units, those tied to what is already joined by a condition first."""
+    joined, rest, order = {source}, [u for u in units if u != source], []
+    while rest:
+        tied = [u for u in rest if any(u in _units_in(c) and _units_in(c) <= joined | {u} for c in conditions)]
+        chosen = tied[0] if tied else rest[0]
+        order.append(chosen)
+        rest.remove(chosen)
+        joined.add(chosen)
+    return order
+
+
+def slots_of(program: Program, unit: int) -> tuple[int, ...]:
+    """Return the slot numbers of ``unit`` that ``program`` reads, in order."""
+    used = {
+        node.index
+        for step in program.instructions
+        if step.atom is not None
+        for node in walk(step.atom)
+        if isinstance(node, Slot) and node.unit == unit
+    }
+    return tuple(sorted(used))

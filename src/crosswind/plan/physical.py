@@ -1,0 +1,76 @@
+"""How a value of each type is laid out in memory.
+
+Windows store columns in these layouts and kernels read them through bare pointers,
+so both rooms take the layout from here.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import pyarrow as pa
+
+from crosswind.query.types import Kind, SqlType
+
+__all__ = ["POINTERS_PER_COLUMN", "Storage", "arrow_storage", "arrow_width", "machine_dtype", "storage_of"]
+
+POINTERS_PER_COLUMN = 3
+"""A column is three addresses: values (or offsets), validity bytes (or 0), text bytes (or 0)."""
+
+
+class Storage(Enum):
+    """The layouts: fixed width, 128-bit pairs, offsets + bytes, or an Arrow array kept as it is."""
+
+    FIXED = "fixed"
+    WIDE = "wide"
+    TEXT = "text"
+    OPAQUE = "opaque"
+
+
+def storage_of(of: SqlType) -> Storage:
+    """Return the layout in which a predicate sees values of type ``of``."""
+    if of.is_text:
+        return Storage.TEXT
+    if of.is_wide:
+        return Storage.WIDE
+    if of.kind is Kind.OTHER:
+        return Storage.OPAQUE
+    return Storage.FIXED
+
+
+def machine_dtype(of: SqlType) -> str:
+    """Return the NumPy dtype name of a FIXED value of type ``of``."""
+    match of.kind:
+        case Kind.BOOL | Kind.NULL:
+            return "uint8"
+        case Kind.INT:
+            return f"int{of.bits}"
+        case Kind.FLOAT:
+            return f"float{of.bits}"
+        case Kind.DATE:
+            return "int32"
+        case _:
+            return "int64"
+
+
+def arrow_width(arrow: pa.DataType) -> int:
+    """Return the bytes of one value of a plain fixed-width Arrow type, 1 for bool, else 0."""
+    t = pa.types
+    if t.is_boolean(arrow):
+        return 1
+    plain = (
+        t.is_integer(arrow) or t.is_floating(arrow) or t.is_temporal(arrow) or t.is_decimal(arrow)
+    ) and not t.is_interval(arrow)
+    width: int = arrow.bit_width // 8 if plain else 0
+    return width if width in (1, 2, 4, 8, 16) else 0
+
+
+def arrow_storage(arrow: pa.DataType) -> Storage:
+    """Return the layout in which a carried column of type ``arrow`` waits for its results."""
+    t = pa.types
+    width = arrow_width(arrow)
+    if width:
+        return Storage.WIDE if width == 16 else Storage.FIXED
+    if t.is_string(arrow) or t.is_binary(arrow) or t.is_large_string(arrow) or t.is_large_binary(arrow):
+        return Storage.TEXT
+    return Storage.OPAQUE

@@ -1,0 +1,104 @@
+"""Programs and the routing table: the one mechanism behind every join.
+
+WJSP §3: each stream has a join unit with a small program (CMP, AND, OR, JOIN tag), and
+a routing table says, for each tag, where a tuple is inserted, which units it probes and
+which queries it is a result of. A tuple arrives with the tag of its stream; a JOIN
+gives the joined tuple a new tag, with which it is routed on. A binary join is the table
+with two arrivals and two results; an m-way join has tags for partial results (MJoin);
+many queries have many tags. Deviation: jumps are not stored but implied, a JOIN names
+the tag it answers to; the assembler can put them back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from crosswind.query.tree import Call, Expr, Literal, roles_of
+
+__all__ = ["ALWAYS", "Instruction", "Opcode", "Program", "Route", "Slot", "SlotTable"]
+
+ALWAYS = -1
+"""The register that is always true: a JOIN without a condition."""
+
+
+class Opcode(Enum):
+    """What an instruction does."""
+
+    CMP = "CMP"
+    AND = "AND"
+    OR = "OR"
+    JOIN = "JOIN"
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction.
+
+    CMP puts the truth of ``atom`` into register ``target``; AND and OR combine the
+    registers ``sources`` into ``target``; JOIN gives a pair whose register
+    ``sources[0]`` is true, and whose left part came with tag ``on``, the tag ``target``.
+    """
+
+    opcode: Opcode
+    target: int
+    sources: tuple[int, ...] = ()
+    atom: Expr | None = None
+    on: int = -1
+
+
+@dataclass(frozen=True)
+class Program:
+    """What join unit ``unit`` does to every tuple that probes its window."""
+
+    unit: int
+    instructions: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class Route:
+    """A row of the routing table.
+
+    ``members`` are the units whose tuples a tuple with this tag is made of.
+    """
+
+    tag: int
+    members: tuple[int, ...]
+    insert: int | None
+    probe: tuple[int, ...]
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Slot(Expr):
+    """A value that each tuple of join unit ``unit`` carries: column ``index`` of its slots."""
+
+    unit: int
+    index: int
+
+
+class SlotTable:
+    """Collects, for each unit, the single-stream expressions that its tuples must carry.
+
+    They are computed once, when a tuple arrives, so that a pair costs only what really
+    depends on both sides (CellJoin §3.2: only the join attributes travel).
+    """
+
+    def __init__(self, units: int) -> None:
+        self._slots: list[dict[Expr, int]] = [{} for _ in range(units)]
+
+    def slots(self, unit: int) -> tuple[Expr, ...]:
+        """Return the expressions that tuples of ``unit`` carry."""
+        return tuple(self._slots[unit])
+
+    def rewrite(self, expr: Expr) -> Expr:
+        """Return ``expr`` with every largest single-stream part replaced by its slot."""
+        roles = roles_of(expr)
+        if len(roles) == 1:
+            unit = min(roles)
+            index = self._slots[unit].setdefault(expr, len(self._slots[unit]))
+            return Slot(expr.type, unit, index, start=expr.start, end=expr.end)
+        if isinstance(expr, Literal) or not isinstance(expr, Call):
+            return expr
+        args = tuple(self.rewrite(arg) for arg in expr.args)
+        return Call(expr.type, expr.op, args, expr.function, start=expr.start, end=expr.end)

@@ -1,0 +1,126 @@
+"""What happens to tuples before they join: watermarks, lateness, and the order.
+
+RANGE windows need no order: whoever comes second meets whoever came first. ROWS
+windows do: tuples are held here until no earlier one can come, then released in the
+order, numbered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.plan.axis import INT64_MAX, INT64_MIN
+from crosswind.window.block import Block, concat_blocks
+
+__all__ = ["Release", "Sorter", "Watermark"]
+
+
+@dataclass
+class Watermark:
+    """How far a stream has come: its greatest time seen minus its allowed lateness."""
+
+    lateness: int
+    value: int = INT64_MIN
+
+    def is_late(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Mark the tuples that are older than the watermark as it stands."""
+        return times < self.value
+
+    def see(self, greatest: int) -> None:
+        """Note that a tuple of time ``greatest`` has come."""
+        self.value = max(self.value, max(INT64_MIN, greatest - self.lateness))
+
+    def advance(self, to: int) -> None:
+        """Move to ``to``; a watermark never goes back."""
+        self.value = max(self.value, min(to, INT64_MAX))
+
+
+@dataclass(frozen=True)
+class Release:
+    """Tuples of one unit that are next in the order, numbered, filtered ones still among them.
+
+    ``before[k][i]`` is how many tuples of unit k come before tuple i in the order;
+    ``base`` is the number of the first tuple.
+    """
+
+    block: Block
+    before: tuple[npt.NDArray[np.int64], ...]
+    base: int
+
+
+class Sorter:
+    """Holds tuples until they can be put in the order.
+
+    Parameters
+    ----------
+    units : int
+        Number of join units, in FROM order (ties between units go by this order).
+    """
+
+    def __init__(self, units: int) -> None:
+        self.held: list[list[Block]] = [[] for _ in range(units)]
+        self.counts = [0] * units
+
+    def copy(self) -> Sorter:
+        """Return an independent copy; blocks are shared, they never change."""
+        twin = Sorter(len(self.held))
+        twin.held = [list(blocks) for blocks in self.held]
+        twin.counts = list(self.counts)
+        return twin
+
+    def hold(self, unit: int, block: Block) -> None:
+        """Take tuples of ``unit`` in, in arrival order."""
+        if len(block):
+            self.held[unit].append(block)
+
+    def release(self, watermarks: list[int]) -> list[Release | None]:
+        """Let go of every tuple that no future tuple can precede (None: nothing of that unit).
+
+        A future tuple of unit k is not older than ``watermarks[k]``; at that very time it
+        comes after a held tuple of unit i iff i does not come after k in FROM.
+        """
+        units = range(len(self.held))
+        ready: list[Block | None] = []
+        for unit in units:
+            limit = min(w if unit <= k else w - 1 for k, w in enumerate(watermarks))
+            ready.append(self._cut(unit, limit))
+        bases = list(self.counts)
+        for unit, block in enumerate(ready):
+            self.counts[unit] += 0 if block is None else len(block)
+        return [None if block is None else self._number(unit, block, ready, bases) for unit, block in enumerate(ready)]
+
+    def _cut(self, unit: int, limit: int) -> Block | None:
+        if not any(int(block.times.min()) <= limit for block in self.held[unit]):
+            return None
+        whole = concat_blocks(self.held[unit])
+        order = np.argsort(whole.times, kind="stable")
+        count = int(np.searchsorted(whole.times[order], limit, side="right"))
+        self.held[unit] = []
+        if count < len(whole):
+            self.held[unit].append(whole.take(np.sort(order[count:])))
+        return whole.take(order[:count])
+
+    @staticmethod
+    def _number(unit: int, block: Block, ready: list[Block | None], bases: list[int]) -> Release:
+        numbers = bases[unit] + np.arange(len(block), dtype=np.int64)
+        before = []
+        for k, other in enumerate(ready):
+            if k == unit:
+                before.append(numbers)
+            elif other is None:
+                before.append(np.full(len(block), bases[k], dtype=np.int64))
+            else:
+                side = "right" if k < unit else "left"
+                before.append(bases[k] + np.searchsorted(other.times, block.times, side=side).astype(np.int64))
+        return Release(Block(block.times, block.columns, numbers, block.keep), tuple(before), bases[unit])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(block.nbytes for blocks in self.held for block in blocks)
+
+    def __len__(self) -> int:
+        return sum(len(block) for blocks in self.held for block in blocks)

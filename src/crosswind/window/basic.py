@@ -1,0 +1,193 @@
+"""Basic windows: where tuples wait, column by column (CellJoin §3.2, §4.1).
+
+A basic window takes tuples until it is full; then it is sealed and never changes
+again. It is the unit of expiry: tuples are released by whole basic windows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from crosswind.plan.physical import Storage
+from crosswind.window.block import Block
+from crosswind.window.vector import Layout, Vector, all_valid
+
+__all__ = ["BasicWindow"]
+
+
+class _Buffer:
+    """One column of a basic window, with room for its capacity."""
+
+    def __init__(self, layout: Layout, capacity: int) -> None:
+        self.layout = layout
+        self.capacity = capacity
+        self.valid: npt.NDArray[np.uint8] | None = None
+        self.text: npt.NDArray[np.uint8] | None = None
+        self.chunks: list[pa.Array] = []
+        self.has_nans = False
+        self.values: npt.NDArray[Any]
+        match layout.storage:
+            case Storage.FIXED:
+                self.values = np.empty(capacity, dtype=layout.dtype)
+            case Storage.WIDE:
+                self.values = np.empty(2 * capacity, dtype=np.int64)
+            case Storage.TEXT:
+                self.values = np.zeros(capacity + 1, dtype=np.int64)
+                self.text = np.empty(max(64, 4 * capacity), dtype=np.uint8)
+            case Storage.OPAQUE:
+                self.values = np.empty(0)
+
+    def write(self, vector: Vector, at: int) -> None:
+        """Put ``vector`` behind the first ``at`` tuples."""
+        count = len(vector)
+        if vector.valid is not None and self.valid is None:
+            self.valid = np.ones(self.capacity, dtype=np.uint8)
+        if self.valid is not None:
+            self.valid[at : at + count] = all_valid(count)[:count] if vector.valid is None else vector.valid
+        match self.layout.storage:
+            case Storage.FIXED:
+                self.values[at : at + count] = vector.values
+                self.has_nans = self.has_nans or vector.has_nans
+            case Storage.WIDE:
+                self.values[2 * at : 2 * (at + count)] = vector.values
+            case Storage.TEXT:
+                self._write_text(vector, at, count)
+            case Storage.OPAQUE:
+                self.chunks.append(vector.arrow)
+
+    def _write_text(self, vector: Vector, at: int, count: int) -> None:
+        first, last = int(vector.values[0]), int(vector.values[-1])
+        start = int(self.values[at])
+        end = start + last - first
+        if self.text is None or vector.text is None:
+            return
+        if end > len(self.text):
+            grown = np.empty(max(end, 2 * len(self.text)), dtype=np.uint8)
+            grown[:start] = self.text[:start]
+            self.text = grown
+        self.text[start:end] = vector.text[first:last]
+        self.values[at + 1 : at + count + 1] = vector.values[1:] - first + start
+
+    def cut(self, length: int) -> None:
+        """Forget all but the first ``length`` tuples."""
+        left, kept = length, []
+        for chunk in self.chunks:
+            if left <= 0:
+                break
+            kept.append(chunk.slice(0, min(left, len(chunk))))
+            left -= len(chunk)
+        self.chunks = kept
+
+    def seal(self, length: int) -> None:
+        """Give back room that was not needed."""
+        if self.text is not None:
+            self.text = self.text[: max(1, int(self.values[length]))].copy()
+        if len(self.chunks) > 1:
+            self.chunks = [self.vector(length).arrow]
+
+    def vector(self, length: int) -> Vector:
+        """Return the first ``length`` tuples, sharing memory where that is possible."""
+        if self.layout.storage is Storage.OPAQUE:
+            whole = pa.chunked_array(self.chunks).unify_dictionaries().combine_chunks()
+            whole = pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+            return Vector(self.layout, self.values, arrow=whole)
+        full = Vector(self.layout, self.values, self.valid, self.text)
+        return full.slice(0, length)
+
+    def pointers(self) -> tuple[int, int, int]:
+        """Return the addresses of values, validity (never 0) and text."""
+        valid = all_valid(self.capacity) if self.valid is None else self.valid
+        return self.values.ctypes.data, valid.ctypes.data, 0 if self.text is None else self.text.ctypes.data
+
+    @property
+    def nbytes(self) -> int:
+        parts = (self.values, self.valid, self.text)
+        return sum(p.nbytes for p in parts if p is not None) + sum(c.nbytes for c in self.chunks)
+
+
+class BasicWindow:
+    """A bounded run of tuples of one join unit.
+
+    Parameters
+    ----------
+    layouts : tuple of Layout
+        The columns: slots, then payload.
+    capacity : int
+        How many tuples it takes before it is sealed.
+    numbered : bool
+        Whether tuples carry sequence numbers (ROWS windows need them).
+    """
+
+    def __init__(self, layouts: tuple[Layout, ...], capacity: int, numbered: bool) -> None:
+        self.capacity = capacity
+        self.length = 0
+        self.sealed = False
+        self.times = np.empty(capacity, dtype=np.int64)
+        self.numbers = np.empty(capacity if numbered else 0, dtype=np.int64)
+        self.time_min = np.iinfo(np.int64).max
+        self.time_max = np.iinfo(np.int64).min
+        self._buffers = [_Buffer(layout, capacity) for layout in layouts]
+        self._row: list[int] | None = None
+
+    def append(self, block: Block, start: int, stop: int) -> None:
+        """Put tuples ``start`` to ``stop`` of ``block`` at the end; they must fit."""
+        at, count = self.length, stop - start
+        if self.sealed or at + count > self.capacity:
+            raise ValueError(f"{count} tuples do not fit into a basic window of {at}/{self.capacity}")
+        times = block.times[start:stop]
+        self.times[at : at + count] = times
+        if len(self.numbers) and block.numbers is not None:
+            self.numbers[at : at + count] = block.numbers[start:stop]
+        self.time_min = min(self.time_min, int(times.min()))
+        self.time_max = max(self.time_max, int(times.max()))
+        for buffer, column in zip(self._buffers, block.columns, strict=True):
+            buffer.write(column.slice(start, stop), at)
+        self.length += count
+        self._row = None
+        if self.length == self.capacity:
+            self.sealed = True
+            for buffer in self._buffers:
+                buffer.seal(self.length)
+
+    def cut(self, length: int) -> None:
+        """Forget all but the first ``length`` tuples: the way back when an arrival fails."""
+        self.length, self.sealed, self._row = length, False, None
+        self.time_min = int(self.times[:length].min()) if length else np.iinfo(np.int64).max
+        self.time_max = int(self.times[:length].max()) if length else np.iinfo(np.int64).min
+        for buffer in self._buffers:
+            buffer.cut(length)
+
+    def row(self) -> list[int]:
+        """Return the addresses that kernels read: times, numbers, then three a column."""
+        if self._row is None:
+            row = [self.times.ctypes.data, self.numbers.ctypes.data]
+            for buffer in self._buffers:
+                row.extend(buffer.pointers())
+            self._row = row
+        return self._row
+
+    def column(self, index: int) -> Vector:
+        """Return column ``index`` of the tuples that are here."""
+        return self._buffers[index].vector(self.length)
+
+    def has_nulls(self, columns: range) -> bool:
+        """Whether one of ``columns`` may hold a null."""
+        return any(self._buffers[k].valid is not None for k in columns)
+
+    def has_nans(self, columns: range) -> bool:
+        """Whether one of ``columns`` may hold a NaN."""
+        return any(self._buffers[k].has_nans for k in columns)
+
+    def block(self) -> Block:
+        """Return everything here as a block, sharing memory where that is possible."""
+        columns = tuple(buffer.vector(self.length) for buffer in self._buffers)
+        return Block(self.times[: self.length], columns, self.numbers[: self.length] if len(self.numbers) else None)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.times.nbytes + self.numbers.nbytes + sum(buffer.nbytes for buffer in self._buffers)

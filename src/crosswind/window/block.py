@@ -1,0 +1,54 @@
+"""A block: tuples of one join unit on their way into its window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.window.vector import Vector, concat_vectors
+
+__all__ = ["Block", "concat_blocks"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tuples of one unit: times, sequence numbers (None until the order is known), columns.
+
+    The columns are the unit's slots followed by its payload. ``keep`` marks the tuples
+    that passed the unit's filter; the others only count (for ROWS windows).
+    """
+
+    times: npt.NDArray[np.int64]
+    columns: tuple[Vector, ...]
+    numbers: npt.NDArray[np.int64] | None = None
+    keep: npt.NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Block:
+        """Return the tuples at ``rows``."""
+        return Block(
+            self.times[rows],
+            tuple(column.take(rows) for column in self.columns),
+            None if self.numbers is None else self.numbers[rows],
+            None if self.keep is None else self.keep[rows],
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.times.nbytes + sum(column.nbytes for column in self.columns)
+
+
+def concat_blocks(blocks: list[Block]) -> Block:
+    """Return the tuples of ``blocks`` (at least one, all before numbering) in one block."""
+    if len(blocks) == 1:
+        return blocks[0]
+    columns = tuple(concat_vectors([b.columns[k] for b in blocks]) for k in range(len(blocks[0].columns)))
+    keep = None
+    if any(block.keep is not None for block in blocks):
+        keep = np.concatenate([np.ones(len(b), dtype=np.bool_) if b.keep is None else b.keep for b in blocks])
+    return Block(np.concatenate([block.times for block in blocks]), columns, None, keep)

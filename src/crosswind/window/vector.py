@@ -1,0 +1,147 @@
+"""A column in memory: values behind pointers, as windows keep them and kernels read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from crosswind.plan.physical import Storage
+
+__all__ = ["Layout", "Vector", "all_valid", "concat_vectors"]
+
+_ONES = np.ones(1 << 16, dtype=np.uint8)
+
+
+def all_valid(length: int) -> npt.NDArray[np.uint8]:
+    """Return shared validity bytes of at least ``length`` tuples, none of them null."""
+    global _ONES
+    if length > len(_ONES):
+        _ONES = np.ones(max(length, 2 * len(_ONES)), dtype=np.uint8)
+    return _ONES
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a column is laid out: its storage and, if FIXED, its dtype."""
+
+    storage: Storage
+    dtype: str = "int64"
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A column of some tuples.
+
+    FIXED: ``values`` of the layout's dtype. WIDE: pairs (low, high) of int64. TEXT:
+    ``values`` are n + 1 int64 offsets into ``text``. OPAQUE: only ``arrow`` is set.
+    ``valid`` holds a byte a tuple, or is None where no value is null.
+    """
+
+    layout: Layout
+    values: npt.NDArray[Any]
+    valid: npt.NDArray[np.uint8] | None = None
+    text: npt.NDArray[np.uint8] | None = None
+    arrow: pa.Array | None = None
+
+    def __len__(self) -> int:
+        match self.layout.storage:
+            case Storage.OPAQUE:
+                return len(self.arrow) if self.arrow is not None else 0
+            case Storage.TEXT:
+                return len(self.values) - 1
+            case Storage.WIDE:
+                return len(self.values) // 2
+            case _:
+                return len(self.values)
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether some value may be null."""
+        return self.valid is not None
+
+    @property
+    def has_nans(self) -> bool:
+        """Whether some value is NaN."""
+        return self.values.dtype.kind == "f" and bool(np.isnan(self.values).any())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        if self.arrow is not None:
+            return int(self.arrow.nbytes)
+        return sum(part.nbytes for part in (self.values, self.valid, self.text) if part is not None)
+
+    def pointers(self) -> tuple[int, int, int]:
+        """Return the addresses of values, validity (never 0) and text."""
+        valid = self.valid if self.valid is not None else all_valid(len(self))
+        return self.values.ctypes.data, valid.ctypes.data, 0 if self.text is None else self.text.ctypes.data
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Vector:
+        """Return the tuples at ``rows``, in that order."""
+        valid = None if self.valid is None else self.valid[rows]
+        match self.layout.storage:
+            case Storage.OPAQUE:
+                taken = None if self.arrow is None else self.arrow.take(pa.array(rows))
+                return Vector(self.layout, self.values, arrow=taken)
+            case Storage.WIDE:
+                return Vector(self.layout, self.values.reshape(-1, 2)[rows].reshape(-1), valid)
+            case Storage.TEXT:
+                return self._take_text(rows, valid)
+            case _:
+                return Vector(self.layout, self.values[rows], valid)
+
+    def _take_text(self, rows: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8] | None) -> Vector:
+        lengths = np.diff(self.values)[rows]
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        text = np.empty(max(1, int(offsets[-1])), dtype=np.uint8)
+        if offsets[-1]:
+            # position of each byte in the source: start of its text plus its place in the text
+            shift = np.repeat(self.values[:-1][rows] - offsets[:-1], lengths)
+            text[: offsets[-1]] = self._bytes()[np.arange(offsets[-1]) + shift]
+        return Vector(self.layout, offsets, valid, text)
+
+    def _bytes(self) -> npt.NDArray[np.uint8]:
+        return self.text if self.text is not None else np.empty(1, dtype=np.uint8)
+
+    def slice(self, start: int, stop: int) -> Vector:
+        """Return tuples ``start`` to ``stop``, sharing memory."""
+        valid = None if self.valid is None else self.valid[start:stop]
+        match self.layout.storage:
+            case Storage.OPAQUE:
+                part = None if self.arrow is None else self.arrow.slice(start, stop - start)
+                return Vector(self.layout, self.values, arrow=part)
+            case Storage.WIDE:
+                return Vector(self.layout, self.values[2 * start : 2 * stop], valid)
+            case Storage.TEXT:
+                return Vector(self.layout, self.values[start : stop + 1], valid, self.text)
+            case _:
+                return Vector(self.layout, self.values[start:stop], valid)
+
+
+def concat_vectors(parts: list[Vector]) -> Vector:
+    """Return the tuples of ``parts`` (at least one) in one vector."""
+    if len(parts) == 1:
+        return parts[0]
+    layout = parts[0].layout
+    if layout.storage is Storage.OPAQUE:
+        chunks = pa.chunked_array([part.arrow for part in parts]).unify_dictionaries().combine_chunks()
+        joined = pa.concat_arrays(chunks.chunks) if isinstance(chunks, pa.ChunkedArray) else chunks
+        return Vector(layout, parts[0].values, arrow=joined)
+    valid = None
+    if any(part.valid is not None for part in parts):
+        valid = np.concatenate([all_valid(len(p))[: len(p)] if p.valid is None else p.valid for p in parts])
+    if layout.storage is not Storage.TEXT:
+        return Vector(layout, np.concatenate([part.values for part in parts]), valid)
+    starts, offsets, base = [], [np.zeros(1, dtype=np.int64)], 0
+    for part in parts:
+        first, last = int(part.values[0]), int(part.values[-1])
+        starts.append(part._bytes()[first:last])
+        offsets.append(part.values[1:] - first + base)
+        base += last - first
+    text = np.concatenate([*starts, np.zeros(1, dtype=np.uint8)])
+    return Vector(layout, np.concatenate(offsets), valid, text)

@@ -1,0 +1,248 @@
+"""The engines under test, and the one ``engine`` fixture that every semantic test runs through.
+
+To put a new engine, index or layout under the whole suite, add it to :data:`ENGINES`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.oracle import late_rows, ticks, ticks_per_second
+
+KERNEL_CACHE = "crosswind-kernels"
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rows ``start`` to ``stop`` of ``stream`` arrive together."""
+
+    stream: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A result, and by stream the rows that the rule of lateness drops (row numbers)."""
+
+    table: pa.Table
+    dropped: dict[str, set[int]]
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """One way to run a join.
+
+    ``mode``: ``run`` replays finite tables; ``push`` pushes random batches in random turns;
+    ``restore`` does the same and goes on from a snapshot at a random moment.
+    """
+
+    name: str = "kang"
+    index: str = "scan"
+    workers: int | None = None
+    mode: str = "run"
+
+    @property
+    def id(self) -> str:
+        """Name in test ids and on the command line of the fuzzer."""
+        workers = "" if self.workers is None else f"-{self.workers}"
+        return f"{self.name}-{self.index}{workers}-{self.mode}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments for ``cw.run`` and ``cw.open``."""
+        return {"engine": self.name, "index": self.index, "workers": self.workers}
+
+    def open(self, sql: str, schemas: Mapping[str, pa.Schema], **options: Any) -> Any:
+        """Open a live join on this engine."""
+        import crosswind as cw
+
+        return cw.open(sql, dict(schemas), **self.options, **options)
+
+    def rows(self, sql: str, tables: Mapping[str, pa.Table], time: str | dict[str, str] = "ts") -> pa.Table:
+        """Return the join's result over finite tables; nothing is late."""
+        return self.join(sql, tables, time).table
+
+    def join(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        time: str | dict[str, str] = "ts",
+        seed: int = 0,
+        strict: bool = False,
+    ) -> Outcome:
+        """Return the join's result over finite tables.
+
+        Parameters
+        ----------
+        seed : int
+            Decides batches, turns and the moment of the snapshot.
+        strict : bool
+            Allow (in the live modes) less lateness than the disorder needs, so that tuples
+            are dropped. The outcome says which ones must have been.
+        """
+        import crosswind as cw
+
+        times = dict.fromkeys(tables, time) if isinstance(time, str) else time
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            if any(table.column(times[name]).null_count for name, table in tables.items()):
+                warnings.simplefilter("ignore", cw.NullTimeWarning)
+            if self.mode == "run":
+                return Outcome(cw.run(sql, dict(tables), time=time, **self.options), {})
+            if strict:
+                warnings.simplefilter("ignore", cw.LateTupleWarning)
+            return self._live(sql, tables, time, times, random.Random(f"live {seed}"), strict)
+
+    def _live(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        time: str | dict[str, str],
+        times: dict[str, str],
+        rng: random.Random,
+        strict: bool,
+    ) -> Outcome:
+        steps = plan_steps(tables, rng)
+        lateness = {name: disorder(tables[name].column(times[name])) for name in tables}
+        if strict:
+            lateness = {name: rng.randint(0, lateness[name]) for name in tables}
+        options = {"time": time, "lateness": spell_lateness(lateness, tables, times)}
+        schemas = {name: table.schema for name, table in tables.items()}
+        stop = rng.randrange(len(steps) + 1) if self.mode == "restore" else -1
+        parts = []
+        join = self.open(sql, schemas, **options)
+        for number, step in enumerate([*steps, None]):
+            if number == stop:
+                snapshot = join.snapshot()
+                join.close()
+                join = self.open(sql, schemas, restore=snapshot, **options)
+            if step is not None:
+                batch = tables[step.stream].slice(step.start, step.stop - step.start)
+                batch = batch.combine_chunks().to_batches()[0] if rng.random() < 0.3 and batch.num_rows else batch
+                parts.append(join.push(step.stream, batch))
+                parts.extend(self._advance(join, step, tables, times, rng) if not strict else ())
+        parts.append(join.finish())
+        result = pa.concat_tables(parts)
+        dropped = {name: _dropped(name, steps, tables, times, lateness) for name in tables}
+        _check_stats(join.stats, tables, times, dropped, result)
+        join.close()
+        return Outcome(result, dropped)
+
+    def _advance(
+        self, join: Any, step: Step, tables: Mapping[str, pa.Table], times: dict[str, str], rng: random.Random
+    ) -> Iterator[pa.Table]:
+        """Now and then say that a stream stands at its least time to come, which drops nothing."""
+        if rng.random() > 0.15:
+            return
+        column = tables[step.stream].column(times[step.stream])
+        ahead = [t for t in ticks(column)[step.stop :] if t is not None]
+        if ahead:
+            yield join.advance(step.stream, pa.scalar(min(ahead), pa.int64()).cast(_plain(column.type)).as_py())
+
+
+ENGINES = (
+    EngineConfig(mode="run"),
+    EngineConfig(mode="push"),
+    EngineConfig(mode="restore"),
+)
+
+
+def plan_steps(tables: Mapping[str, pa.Table], rng: random.Random) -> list[Step]:
+    """Cut each table into batches and let the streams take turns, all at random."""
+    queues: dict[str, list[Step]] = {}
+    for name, table in tables.items():
+        size = rng.choice([1, 3, 10, 50])
+        cuts, at = [], 0
+        while at < table.num_rows:
+            length = rng.randint(0, 2 * size)
+            cuts.append(Step(name, at, min(at + length, table.num_rows)))
+            at += length
+        queues[name] = cuts
+    eager = rng.choice([0.5, 0.5, 0.1, 0.9])
+    steps = []
+    while any(queues.values()):
+        waiting = [name for name in queues if queues[name]]
+        name = waiting[0] if rng.random() < eager else rng.choice(waiting)
+        steps.append(queues[name].pop(0))
+    return steps
+
+
+def disorder(column: pa.ChunkedArray) -> int:
+    """Return how many ticks a tuple comes behind a later one at most."""
+    worst, high = 0, None
+    for t in ticks(column):
+        if t is not None:
+            high = t if high is None else max(high, t)
+            worst = max(worst, high - t)
+    return worst
+
+
+def spell_lateness(
+    lateness: Mapping[str, int], tables: Mapping[str, pa.Table], times: Mapping[str, str]
+) -> dict[str, int | str]:
+    """Return ticks of lateness as ``cw.open`` takes them: text for temporal times, ints for integers."""
+    spelled: dict[str, int | str] = {}
+    for name, count in lateness.items():
+        rate = ticks_per_second(tables[name].schema.field(times[name]).type)
+        spelled[name] = count if rate is None else f"{int(count * 1_000_000_000 / rate)}ns"
+    return spelled
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return pa.int64() if pa.types.is_integer(kind) else kind
+
+
+def _dropped(
+    name: str, steps: list[Step], tables: Mapping[str, pa.Table], times: Mapping[str, str], lateness: Mapping[str, int]
+) -> set[int]:
+    values = ticks(tables[name].column(times[name]))
+    return late_rows([values[s.start : s.stop] for s in steps if s.stream == name], lateness[name])
+
+
+def _check_stats(
+    join: Any,
+    tables: Mapping[str, pa.Table],
+    times: Mapping[str, str],
+    dropped: Mapping[str, set[int]],
+    result: pa.Table,
+) -> None:
+    stats = join.stats
+    late = {name: len(rows) for name, rows in dropped.items()}
+    rejected = {name: table.column(times[name]).null_count for name, table in tables.items()}
+    taken = {name: table.num_rows - late[name] - rejected[name] for name, table in tables.items()}
+    assert (stats.late, stats.rejected, stats.tuples_in) == (late, rejected, taken)
+    assert stats.results == result.num_rows
+
+
+def use_kernel_cache(folder: Path) -> None:
+    """Let this process and its children keep compiled kernels in ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("CROSSWIND_CACHE_DIR", str(folder))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Reuse compiled kernels from one session to the next: a new query costs about a second."""
+    use_kernel_cache(Path(config.cache.mkdir(KERNEL_CACHE)) if config.cache else ROOT / ".pytest_cache" / KERNEL_CACHE)
+
+
+@pytest.fixture(params=ENGINES, ids=lambda engine: engine.id)
+def engine(request: pytest.FixtureRequest) -> EngineConfig:
+    """Return each engine under test in turn."""
+    return request.param
+
+
+@pytest.fixture(params=[e for e in ENGINES if e.mode == "push"], ids=lambda engine: engine.id)
+def live(request: pytest.FixtureRequest) -> EngineConfig:
+    """Return each engine under test in turn, for tests that open the join themselves."""
+    return request.param

@@ -1,0 +1,164 @@
+"""README, docs and examples are run, and what they claim to print is compared with what they print.
+
+In Markdown files, in order and in an empty folder:
+
+- ``python`` blocks are executed, all of a file in one namespace;
+- a ``text`` block right after a ``python`` or ``console`` block is what that must print;
+- ``console`` blocks run their ``$`` lines in a shell; lines after one are what it must print;
+- a block such as ``toml file=job.toml`` becomes a file of that name.
+
+In expected output ``...`` stands for anything. ``sh`` blocks are for people and are not run.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND_SECONDS_MAX = 120
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    file: str | None
+    body: str
+    line: int
+    follows: int
+    """Characters of text between this block and the one before it."""
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found, last = [], 0
+    for match in FENCE.finditer(text):
+        language, *options = match["info"].split() or [""]
+        named = dict(option.split("=", 1) for option in options if "=" in option)
+        gap = len(text[last : match.start()].strip())
+        found.append(Block(language, named.get("file"), match["body"], text.count("\n", 0, match.start()) + 1, gap))
+        last = match.end()
+    return found
+
+
+def assert_printed(got: str, wanted: str, where: str) -> None:
+    checker = doctest.OutputChecker()
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert checker.check_output(wanted, got, flags), f"{where} says\n{wanted}\nbut this was printed:\n{got}"
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    """Return a function that runs a command line with `crosswind` and `python` of this environment."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, words in {"crosswind": [sys.executable, "-m", "crosswind"], "python": [sys.executable]}.items():
+        script = programs / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        script.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "120"}
+
+    def run(command: str, cwd: Path) -> str:
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=cwd,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=COMMAND_SECONDS_MAX,
+            check=False,
+        )
+        assert done.returncode == 0, f"$ {command}\nended with {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+    return run
+
+
+def run_console(block: Block, shell, folder: Path, where: str) -> str:
+    """Run a console block; return what its last command printed."""
+    steps: list[tuple[str, str]] = []
+    for line in block.body.replace("\\\n", "").splitlines():
+        if line.startswith("$ "):
+            steps.append((line[2:], ""))
+        elif steps:
+            steps[-1] = (steps[-1][0], steps[-1][1] + line + "\n")
+    assert steps, f"{where}: a console block needs a line that begins with $"
+    printed = ""
+    for command, wanted in steps:
+        printed = shell(command, folder)
+        if wanted.strip():
+            assert_printed(printed, wanted, where)
+    return printed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_run(page, tmp_path, monkeypatch, capsys, shell):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    namespace = {"__name__": "__main__"}
+    printed: str | None = None
+    for block in blocks(page):
+        where = f"{page.name}:{block.line}"
+        if block.file is not None:
+            (folder / block.file).write_text(block.body, encoding="utf-8")
+        elif block.language == "python":
+            # From a file, as a reader would: user-defined predicates are compiled from their source.
+            source = tmp_path / f"{page.stem}_{block.line}.py"
+            source.write_text("\n" * block.line + block.body, encoding="utf-8")
+            exec(compile(source.read_text(encoding="utf-8"), source, "exec"), namespace)
+            printed = capsys.readouterr().out
+            continue
+        elif block.language == "console":
+            printed = run_console(block, shell, folder, where)
+            continue
+        elif block.language == "text" and block.follows == 0 and printed is not None:
+            assert_printed(printed, block.body, where)
+        printed = None
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    headings = {
+        path: {re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).strip().replace(" ", "-") for line in lines}
+        for path in [*PAGES, *ROOT.glob("*.md")]
+        if (lines := [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")])
+    }
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        assert path.exists(), f"{page.name} links to {target}, which is not there"
+        assert not anchor or anchor in headings[path], f"{page.name} links to {target}, which has no such heading"
+
+
+def test_the_taxi_example_runs(shell, tmp_path):
+    printed = shell(f"python {shlex.quote(str(ROOT / 'examples' / 'taxis_and_riders.py'))}", tmp_path)
+    assert "rider" in printed
+
+
+def test_the_trades_example_runs(shell, tmp_path):
+    folder = tmp_path / "trades_and_quotes"
+    folder.mkdir()
+    for file in (ROOT / "examples" / "trades_and_quotes").iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
+    shell("python make_data.py", folder)
+    printed = shell("crosswind run job.toml", folder)
+    assert "trades-and-quotes: done" in printed
+    assert (folder / "data" / "crossed.parquet").is_file()
