@@ -9,9 +9,12 @@ import os
 import random
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -45,18 +48,21 @@ class EngineConfig:
 
     ``mode``: ``run`` replays finite tables; ``push`` pushes random batches in random turns;
     ``restore`` does the same and goes on from a snapshot at a random moment.
+    ``basic_window``: tuples in a basic window, if not the engine's own choice.
     """
 
     name: str = "kang"
     index: str = "scan"
     workers: int | None = None
     mode: str = "run"
+    basic_window: int | None = None
 
     @property
     def id(self) -> str:
         """Name in test ids and on the command line of the fuzzer."""
         workers = "" if self.workers is None else f"-{self.workers}"
-        return f"{self.name}-{self.index}{workers}-{self.mode}"
+        small = "" if self.basic_window is None else f"-small{self.basic_window}"
+        return f"{self.name}-{self.index}{workers}-{self.mode}{small}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -67,7 +73,20 @@ class EngineConfig:
         """Open a live join on this engine."""
         import crosswind as cw
 
-        return cw.open(sql, dict(schemas), **self.options, **options)
+        with self.small_windows():
+            return cw.open(sql, dict(schemas), **self.options, **options)
+
+    @contextmanager
+    def small_windows(self) -> Iterator[None]:
+        """Make basic windows of few tuples, so that small tables fill, seal and expire many of them."""
+        if self.basic_window is None:
+            yield
+            return
+        from crosswind.engine import session
+
+        small = partial(_with_basic_window, session.Join, self.basic_window)
+        with patch.object(session, "Join", small), patch.object(session, "_CHUNK", 2 * self.basic_window):
+            yield
 
     def rows(self, sql: str, tables: Mapping[str, pa.Table], time: str | dict[str, str] = "ts") -> pa.Table:
         """Return the join's result over finite tables; nothing is late."""
@@ -99,7 +118,8 @@ class EngineConfig:
             if any(table.column(times[name]).null_count for name, table in tables.items()):
                 warnings.simplefilter("ignore", cw.NullTimeWarning)
             if self.mode == "run":
-                return Outcome(cw.run(sql, dict(tables), time=time, **self.options), {})
+                with self.small_windows():
+                    return Outcome(cw.run(sql, dict(tables), time=time, **self.options), {})
             if strict:
                 warnings.simplefilter("ignore", cw.LateTupleWarning)
             return self._live(sql, tables, time, times, random.Random(f"live {seed}"), strict)
@@ -153,9 +173,15 @@ class EngineConfig:
 
 ENGINES = (
     EngineConfig(mode="run"),
+    EngineConfig(mode="run", basic_window=8),
     EngineConfig(mode="push"),
-    EngineConfig(mode="restore"),
+    EngineConfig(mode="push", basic_window=4),
+    EngineConfig(mode="restore", basic_window=4),
 )
+
+
+def _with_basic_window(join: Any, tuples: int, *args: Any, **options: Any) -> Any:
+    return join(*args, **{**options, "basic_window": tuples})
 
 
 def plan_steps(tables: Mapping[str, pa.Table], rng: random.Random) -> list[Step]:
@@ -211,13 +237,12 @@ def _dropped(
 
 
 def _check_stats(
-    join: Any,
+    stats: Any,
     tables: Mapping[str, pa.Table],
     times: Mapping[str, str],
     dropped: Mapping[str, set[int]],
     result: pa.Table,
 ) -> None:
-    stats = join.stats
     late = {name: len(rows) for name, rows in dropped.items()}
     rejected = {name: table.column(times[name]).null_count for name, table in tables.items()}
     taken = {name: table.num_rows - late[name] - rejected[name] for name, table in tables.items()}

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tests.cases import Shape, TestCase, make_case, make_shape
 from tests.conftest import ENGINES, KERNEL_CACHE, ROOT, EngineConfig, use_kernel_cache
-from tests.oracle import OracleOverflowError, assert_same, expected_rows, take_rows
+from tests.oracle import OracleOverflowError, assert_same, expected_rows, without
 
 REFUSED_SHARE_MAX = 0.01
 SHAPES_PER_SEED = 1_000_000
@@ -91,7 +91,7 @@ def shrink(case: TestCase, engine: EngineConfig, failure: type[Exception]) -> Te
         while size:
             at = 0
             while at < case.tables[name].num_rows:
-                table = take_rows(case.tables[name], range(at, at + size))
+                table = without(case.tables[name], at, at + size)
                 smaller = replace(case, join=replace(case.join, tables={**case.tables, name: table}))
                 if _fails(smaller, engine, failure):
                     case = smaller

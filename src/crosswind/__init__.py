@@ -1,9 +1,7 @@
 """Exact window joins over live streams, for any predicate.
 
->>> import crosswind as cw
->>> cw.run(sql, {"R": table_r, "S": table_s})    # finite tables, replayed in order
->>> cw.open(sql, {"R": schema_r, "S": schema_s}) # live, batch by batch
->>> cw.explain(sql, {"R": schema_r, "S": schema_s})
+``run`` joins tables that are complete, ``open`` streams that are live, ``explain`` says how, and
+``predicate`` makes a Python function usable in SQL.
 
 Importing the package is cheap: Arrow, the SQL parser and the compiler are loaded
 when something that needs them is first used.
@@ -30,8 +28,10 @@ from crosswind.errors import (
 
 if TYPE_CHECKING:
     from crosswind import testing as testing
-    from crosswind.engine.session import Join, Stats, open, run  # noqa: A004 - `cw.open` is the public name
-    from crosswind.plan.explain import explain
+    from crosswind.engine.join import Join
+    from crosswind.engine.session import open, run  # noqa: A004 - `cw.open` is the public name
+    from crosswind.engine.stats import Stats
+    from crosswind.engine.explain import explain
     from crosswind.query import predicate
 
 __version__ = "0.1.0"
@@ -59,9 +59,9 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Join": "crosswind.engine.session",
-    "Stats": "crosswind.engine.session",
-    "explain": "crosswind.plan.explain",
+    "Join": "crosswind.engine.join",
+    "Stats": "crosswind.engine.stats",
+    "explain": "crosswind.engine.explain",
     "open": "crosswind.engine.session",
     "predicate": "crosswind.query",
     "run": "crosswind.engine.session",

@@ -12,7 +12,7 @@ import pyarrow as pa
 from crosswind.clock import Clock
 
 if TYPE_CHECKING:
-    from crosswind.engine.session import Join
+    from crosswind.engine.join import Join
 
 __all__ = ["Measured", "Playback", "replay"]
 
@@ -53,6 +53,7 @@ class Measured:
     """What happened so far. ``push_s`` and ``live_*`` leave the filling out."""
 
     tuples: dict[str, int]
+    fast: bool = False
     results: list[pa.Table] = field(default_factory=list)
     rows: int = 0
     fill_s: float = 0.0

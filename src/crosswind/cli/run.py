@@ -17,7 +17,7 @@ from crosswind.cli.view import LiveView, PlainView, SilentView, View
 from crosswind.errors import CrosswindWarning
 
 if TYPE_CHECKING:
-    from crosswind.engine.session import Join
+    from crosswind.engine.join import Join
     from crosswind.io.files import FileStream, ResultWriter
     from crosswind.io.job import Job
 
@@ -90,7 +90,6 @@ def _run(job: Job, streams: list[FileStream], progress: _Progress, view: View) -
         try:
             for stream, batch in merged_by_time(streams, job.batch_rows):
                 writer.write(join.push(stream, batch))
-                join.late(stream)  # counted; kept by the join until they are taken from it
                 progress.tuples[stream] += batch.num_rows
                 _update(progress, join, writer, begun)
                 if view.is_due():

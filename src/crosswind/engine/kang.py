@@ -9,6 +9,7 @@ released. Here new tuples come in batches and expiry goes by whole basic windows
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +20,26 @@ from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow
 
-__all__ = ["Kang"]
+if TYPE_CHECKING:
+    from crosswind.kernel.scan import ScanSpec
+
+__all__ = ["Kang", "scan_specs"]
 
 _MATCH_ROOM = 1 << 16
 """Matches that are buffered before they are handed on."""
+
+
+def scan_specs(plan: Plan) -> list[ScanSpec]:
+    """Return, for each unit, how its tuples scan the window of the other unit."""
+    from crosswind.kernel.scan import ScanSpec, condition_of
+
+    slots = [tuple(Slot(e.type, u, k) for k, e in enumerate(unit.slots)) for u, unit in enumerate(plan.units)]
+    limits = [plan.axis.age_limit(unit.stream.window) for unit in plan.units]
+    timed, counted = any(limit is not None for limit in limits), any(limit is None for limit in limits)
+    return [
+        ScanSpec(condition_of(plan.programs[1 - unit], on=unit), slots[1 - unit], slots[unit], timed, counted)
+        for unit in range(len(plan.units))
+    ]
 
 
 class Kang:
@@ -37,24 +54,8 @@ class Kang:
     """
 
     def __init__(self, plan: Plan, windows: tuple[JoinWindow, ...]) -> None:
-        from crosswind.kernel.scan import ScanSpec, condition_of
-
         self.windows = windows
-        self._specs = []
-        slots = [tuple(Slot(e.type, u, k) for k, e in enumerate(unit.slots)) for u, unit in enumerate(plan.units)]
-        limits = [plan.axis.age_limit(unit.stream.window) for unit in plan.units]
-        for unit in range(len(plan.units)):
-            other = 1 - unit
-            condition = condition_of(plan.programs[other], on=unit)
-            self._specs.append(
-                ScanSpec(
-                    condition,
-                    slots[other],
-                    slots[unit],
-                    timed=any(limit is not None for limit in limits),
-                    counted=any(limit is None for limit in limits),
-                )
-            )
+        self._specs = scan_specs(plan)
         self._slot_counts = [len(unit.slots) for unit in plan.units]
         room = max(_MATCH_ROOM, *(window.capacity for window in windows))
         self._out = tuple(np.empty(room, dtype=np.int64) for _ in range(3))

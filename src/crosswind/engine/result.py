@@ -29,7 +29,7 @@ def gather(
     rows: npt.NDArray[np.int64],
 ) -> Vector:
     """Fetch column ``column`` of the named tuples from their basic windows."""
-    from crosswind.kernel.gather import gather_text, gather_width, text_lengths
+    from crosswind.kernel.gather import gather_text, gather_width
 
     if layout.storage is Storage.OPAQUE:
         return _gather_opaque(windows, layout, column, which, rows)
@@ -39,10 +39,7 @@ def gather(
     if any(window.has_nulls(range(column, column + 1)) for window in windows):
         valid = gather_width(valids, which, rows, 1)
     if layout.storage is Storage.TEXT:
-        offsets = np.empty(len(rows) + 1, dtype=np.int64)
-        total = text_lengths(values, which, rows, offsets)
-        text = np.empty(max(1, total), dtype=np.uint8)
-        gather_text(values, texts, which, rows, offsets, text)
+        offsets, text = gather_text(values, texts, which, rows)
         return Vector(layout, offsets, valid, text)
     if layout.storage is Storage.WIDE:
         return Vector(layout, gather_width(values, which, rows, 16).view(np.int64), valid)

@@ -16,7 +16,7 @@ from crosswind.io.arrow import as_table, ticks_of
 from crosswind.plan.compile import Plan, compile_plan
 from crosswind.query import parse, parse_duration
 
-__all__ = ["open", "plan_for", "run"]
+__all__ = ["ENGINES", "INDEXES", "choose", "open", "plan_for", "run"]
 
 ENGINES = ("auto", "kang")
 INDEXES = ("auto", "scan")
@@ -120,8 +120,8 @@ def open(
     [{'x': 10, 'a': 11}]
     """
     plan = plan_for(query, schemas, time=time)
-    _choose("engine", engine, ENGINES)
-    _choose("index", index, INDEXES)
+    choose("engine", engine, ENGINES)
+    choose("index", index, INDEXES)
     if workers not in (None, 1):
         raise InputError(f"workers={workers!r} is not possible: the engine 'kang' has one worker; leave workers out.")
     join = Join(plan, _lateness(plan, lateness), ordered=ordered, keep_late=keep_late, basic_window=4096)
@@ -152,7 +152,8 @@ def plan_for(
     return compile_plan(queries)
 
 
-def _choose(what: str, got: Any, allowed: tuple[str, ...]) -> None:
+def choose(what: str, got: Any, allowed: tuple[str, ...]) -> None:
+    """Raise InputError unless ``got`` is one of ``allowed``."""
     if got not in allowed:
         raise InputError(f"{what}={got!r} is not known; allowed: {', '.join(allowed)}.{did_you_mean(str(got), allowed)}")
 

@@ -24,6 +24,21 @@ _SHAPES = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a di
 
 def as_table(data: Any, schema: pa.Schema | None, stream: str) -> pa.Table:
     """Return ``data`` as an Arrow table, whatever it came as."""
+    table = _read(data, schema, stream)
+    views = [k for k, field in enumerate(table.schema) if _without_view(field.type) != field.type]
+    for k in views:  # Arrow cannot take rows of view arrays
+        table = table.set_column(k, table.schema.names[k], table.column(k).cast(_without_view(table.schema.types[k])))
+    return table
+
+
+def _without_view(of: pa.DataType) -> pa.DataType:
+    """Return the plain type that stands for a view type while tuples wait."""
+    if pa.types.is_string_view(of):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(of) else of
+
+
+def _read(data: Any, schema: pa.Schema | None, stream: str) -> pa.Table:
     try:
         if isinstance(data, pa.Table):
             return data
@@ -34,7 +49,7 @@ def as_table(data: Any, schema: pa.Schema | None, stream: str) -> pa.Table:
         if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
             return pa.table(data)
         if hasattr(data, "to_arrow"):
-            return as_table(data.to_arrow(), schema, stream)
+            return _read(data.to_arrow(), schema, stream)
         if type(data).__module__.partition(".")[0] == "pandas":
             return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
@@ -68,7 +83,7 @@ def pick(table: pa.Table, schema: pa.Schema, names: Sequence[str], stream: str) 
                 f"{did_you_mean(name, table.schema.names)} The join was opened with the schema "
                 f"{_show(schema)}: push batches with these columns."
             )
-        picked[name] = _convert(table.column(index), schema.field(name).type, name, stream)
+        picked[name] = _convert(table.column(index), _without_view(schema.field(name).type), name, stream)
     return picked
 
 

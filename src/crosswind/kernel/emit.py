@@ -58,6 +58,7 @@ _MATH = {
 }
 _LOGS = {"ln": "np.log({0})", "log10": "np.log10({0})", "log2": "np.log2({0})"}
 _CHECKED = {"add": "add_checked", "sub": "sub_checked", "mul": "mul_checked"}
+_INTEGRAL = (Kind.INT, Kind.DECIMAL, Kind.TIMESTAMP, Kind.DATE, Kind.DURATION)
 _PLAIN = {"add": "+", "sub": "-", "mul": "*"}
 
 
@@ -71,7 +72,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Leaf:
-    """Where the value of a leaf is found: arrays by name, and the index variable."""
+    """Where the value of a leaf is found: variables that hold addresses, and the index."""
 
     values: str
     valid: str
@@ -108,8 +109,9 @@ def bounds(expr: Expr) -> tuple[int, int]:
                 return -args[0][1], -args[0][0]
             case "abs":
                 return 0, max(abs(args[0][0]), abs(args[0][1]))
-            case "cast" if _factor(expr) > 1:
-                return args[0][0] * _factor(expr), args[0][1] * _factor(expr)
+            case "cast" if expr.args[0].type.kind in _INTEGRAL and not expr.args[0].type.is_wide:
+                low, high = args[0][0] * _factor(expr), args[0][1] * _factor(expr)
+                return (low, high) if expr.type.kind in _INTEGRAL else _type_bounds(expr.type)
     return _type_bounds(expr.type)
 
 
@@ -237,15 +239,15 @@ class Emitter:
         return value
 
     def _leaf(self, expr: Expr, leaf: Leaf) -> _Value:
-        valid = self._name(f"{leaf.valid}[{leaf.index}] != 0") if self._facts.nulls else None
+        valid = self._name(f"fetch({leaf.valid}, {leaf.index}, np.uint8) != 0") if self._facts.nulls else None
         match storage_of(expr.type):
             case Storage.TEXT:
                 return _Value("", valid, text=(leaf.values, leaf.text, leaf.index))
             case Storage.WIDE:
-                high = self._name(f"{leaf.values}[2 * {leaf.index} + 1]")
-                return _Value(high, valid, low=self._name(f"np.uint64({leaf.values}[2 * {leaf.index}])"))
+                high = self._name(f"fetch({leaf.values}, 2 * {leaf.index} + 1, np.int64)")
+                return _Value(high, valid, low=self._name(f"fetch({leaf.values}, 2 * {leaf.index}, np.uint64)"))
             case _:
-                code = f"{leaf.values}[{leaf.index}]"
+                code = f"fetch({leaf.values}, {leaf.index}, np.{machine_dtype(expr.type)})"
                 return _Value(self._name(f"{code} != 0" if expr.type.kind is Kind.BOOL else code), valid)
 
     def _literal(self, literal: Literal) -> _Value:
@@ -256,7 +258,7 @@ class Emitter:
             name = f"TEXT_{len(self.constants)}"
             self.constants.append(f"{name} = np.frombuffer({raw!r} + b'\\0', dtype=np.uint8)")
             self.constants.append(f"{name}_OFFSETS = np.array([0, {len(raw)}], dtype=np.int64)")
-            return _Value("", "False" if value is None else None, text=(f"{name}_OFFSETS", name, "0"))
+            return _Value("", "False" if value is None else None, text=(f"{name}_OFFSETS.ctypes.data", f"{name}.ctypes.data", "0"))
         if value is None:
             return _Value(_zero(literal.type), "False", low="np.uint64(0)")
         number = _machine_literal(literal)

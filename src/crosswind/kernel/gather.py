@@ -1,81 +1,88 @@
 """Gathering: the columns of matched tuples, fetched from where they wait.
 
 Rows are named ``<basic window, i>``; a table holds, per basic window, the address of
-the column. One kernel a width serves all types.
+the column. One kernel a width serves all types; each is compiled when first needed.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.kernel.jit import load_source
+
+__all__ = ["gather_text", "gather_width"]
+
+_Array = npt.NDArray[Any]
+
+_HEAD = '''"""Columns of matched tuples, fetched from their basic windows."""
 
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import at
+from crosswind.kernel.runtime import fetch, store
 
-__all__ = ["gather_text", "gather_width", "text_lengths"]
-
-
-@jit("void(int64[::1], int64[::1], int64[::1], uint8[::1])")
-def _gather_1(addresses, windows, rows, out):
+'''
+_FIXED = '''
+@jit("void(int64[::1], int64[::1], int64[::1], int64)")
+def gather(addresses, windows, rows, out):
     for k in range(windows.shape[0]):
-        out[k] = at(addresses[windows[k]], rows[k] + 1, np.uint8)[rows[k]]
-
-
-@jit("void(int64[::1], int64[::1], int64[::1], uint16[::1])")
-def _gather_2(addresses, windows, rows, out):
+        store(out, k, fetch(addresses[windows[k]], rows[k], np.{dtype}))
+'''
+_PAIRS = '''
+@jit("void(int64[::1], int64[::1], int64[::1], int64)")
+def gather(addresses, windows, rows, out):
     for k in range(windows.shape[0]):
-        out[k] = at(addresses[windows[k]], rows[k] + 1, np.uint16)[rows[k]]
-
-
-@jit("void(int64[::1], int64[::1], int64[::1], uint32[::1])")
-def _gather_4(addresses, windows, rows, out):
-    for k in range(windows.shape[0]):
-        out[k] = at(addresses[windows[k]], rows[k] + 1, np.uint32)[rows[k]]
-
-
-@jit("void(int64[::1], int64[::1], int64[::1], uint64[::1])")
-def _gather_8(addresses, windows, rows, out):
-    for k in range(windows.shape[0]):
-        out[k] = at(addresses[windows[k]], rows[k] + 1, np.uint64)[rows[k]]
-
-
-@jit("void(int64[::1], int64[::1], int64[::1], uint64[::1])")
-def _gather_16(addresses, windows, rows, out):
-    for k in range(windows.shape[0]):
-        pairs = at(addresses[windows[k]], 2 * rows[k] + 2, np.uint64)
-        out[2 * k] = pairs[2 * rows[k]]
-        out[2 * k + 1] = pairs[2 * rows[k] + 1]
-
-
-@jit("int64(int64[::1], int64[::1], int64[::1], int64[::1])")
-def text_lengths(addresses, windows, rows, offsets):
-    """Fill the offsets of the gathered texts; return their bytes in all."""
+        source = addresses[windows[k]]
+        store(out, 2 * k, fetch(source, 2 * rows[k], np.uint64))
+        store(out, 2 * k + 1, fetch(source, 2 * rows[k] + 1, np.uint64))
+'''
+_TEXT = '''
+@jit("int64(int64[::1], int64[::1], int64[::1], int64)")
+def measure(addresses, windows, rows, offsets):
     total = 0
-    offsets[0] = 0
+    store(offsets, 0, np.int64(0))
     for k in range(windows.shape[0]):
-        source = at(addresses[windows[k]], rows[k] + 2, np.int64)
-        total += source[rows[k] + 1] - source[rows[k]]
-        offsets[k + 1] = total
+        source = addresses[windows[k]]
+        total += fetch(source, rows[k] + 1, np.int64) - fetch(source, rows[k], np.int64)
+        store(offsets, k + 1, np.int64(total))
     return total
 
 
-@jit("void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1])")
-def gather_text(addresses, texts, windows, rows, offsets, out):
-    """Copy the bytes of the gathered texts to where ``offsets`` says."""
+@jit("void(int64[::1], int64[::1], int64[::1], int64[::1], int64, int64)")
+def copy(addresses, texts, windows, rows, offsets, out):
     for k in range(windows.shape[0]):
-        start = at(addresses[windows[k]], rows[k] + 2, np.int64)[rows[k]]
-        length = offsets[k + 1] - offsets[k]
-        source = at(texts[windows[k]], start + length, np.uint8)
-        for b in range(length):
-            out[offsets[k] + b] = source[start + b]
+        start = fetch(addresses[windows[k]], rows[k], np.int64)
+        first = fetch(offsets, k, np.int64)
+        source = texts[windows[k]]
+        for b in range(fetch(offsets, k + 1, np.int64) - first):
+            store(out, first + b, fetch(source, start + b, np.uint8))
+'''
 
 
-_BY_WIDTH = {1: _gather_1, 2: _gather_2, 4: _gather_4, 8: _gather_8, 16: _gather_16}
+@lru_cache(maxsize=8)
+def _fixed_kernel(width: int) -> Callable[..., None]:
+    body = _PAIRS if width == 16 else _FIXED.format(dtype=f"uint{8 * width}")
+    kernel: Callable[..., None] = load_source(_HEAD + body).gather
+    return kernel
 
 
-def gather_width(addresses: np.ndarray, windows: np.ndarray, rows: np.ndarray, width: int) -> np.ndarray:
+def gather_width(addresses: _Array, windows: _Array, rows: _Array, width: int) -> _Array:
     """Return the values of ``width`` bytes at the given rows, as unsigned integers."""
     out = np.empty(len(rows) * max(1, width // 8), dtype=f"uint{8 * min(width, 8)}")
-    _BY_WIDTH[width](addresses, windows, rows, out)
+    _fixed_kernel(width)(addresses, windows, rows, out.ctypes.data)
     return out
+
+
+def gather_text(addresses: _Array, texts: _Array, windows: _Array, rows: _Array) -> tuple[_Array, _Array]:
+    """Return offsets and bytes of the texts at the given rows."""
+    module = load_source(_HEAD + _TEXT)
+    offsets = np.empty(len(rows) + 1, dtype=np.int64)
+    total = module.measure(addresses, windows, rows, offsets.ctypes.data)
+    text = np.empty(max(1, total), dtype=np.uint8)
+    module.copy(addresses, texts, windows, rows, offsets.ctypes.data, text.ctypes.data)
+    return offsets, text

@@ -40,20 +40,20 @@ def map_source(leaves: Sequence[Expr], outputs: Sequence[Expr], keep: Formula | 
     stores: list[str] = []
     nullable: list[bool] = []
     if keep is not None:
-        stores.append(f"y0[i] = {emitter.truth(keep)}")
+        stores.append(f"store(y0, i, np.uint8({emitter.truth(keep)}))")
         nullable.append(False)
     for k, output in enumerate(outputs):
         value = emitter.emit(output)
-        stores.append(f"y{k}[i] = {value.code}")
+        stores.append(f"store(y{k}, i, np.{machine_dtype(output.type)}({value.code}))")
         nullable.append(value.valid is not None)
         if value.valid is not None:
-            stores.append(f"y{k}_valid[i] = {value.valid}")
+            stores.append(f"store(y{k}_valid, i, np.uint8({value.valid}))")
     dtypes = ["uint8"] if keep is not None else [machine_dtype(output.type) for output in outputs]
-    opened = open_arrays(leaves, "x", "ins[", "n", nulls=facts.nulls)
-    for k, dtype in enumerate(dtypes):
-        opened.append(f"    y{k} = at(outs[{POINTERS_PER_COLUMN * k}], n, np.{dtype})")
+    opened = open_arrays(leaves, "x", "ins[", nulls=facts.nulls)
+    for k in range(len(dtypes)):
+        opened.append(f"    y{k} = outs[{POINTERS_PER_COLUMN * k}]")
         if nullable[k]:
-            opened.append(f"    y{k}_valid = at(outs[{POINTERS_PER_COLUMN * k + 1}], n, np.uint8)")
+            opened.append(f"    y{k}_valid = outs[{POINTERS_PER_COLUMN * k + 1}]")
     body = [
         "",
         f"NULLABLE = {tuple(nullable)!r}",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -20,32 +19,45 @@ from crosswind.kernel.jit import jit
 
 __all__ = [
     "add_checked",
-    "at",
     "ceil_long",
+    "fetch",
     "floor_long",
     "fmod",
     "mul_checked",
     "rem",
     "round_div",
+    "store",
     "sub_checked",
     "text_order",
 ]
 
 
 @intrinsic
-def _void_pointer(typingctx, address):
-    """Turn an integer address into a void pointer."""
+def fetch(typingctx, address, index, dtype):
+    """Read item ``index`` of the ``dtype`` array at ``address``.
+
+    Plain pointers instead of array objects: kernels compile in two thirds of the time,
+    and an index is not tested for being negative.
+    """
+    of = dtype.dtype
 
     def codegen(context, builder, signature, args):
-        return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        base = builder.inttoptr(args[0], context.get_data_type(of).as_pointer())
+        return context.unpack_value(builder, of, builder.gep(base, [args[1]]))
 
-    return types.voidptr(types.int64), codegen
+    return of(types.int64, types.int64, dtype), codegen
 
 
-@numba.njit(inline="always")
-def at(address, length, dtype):
-    """View ``length`` items of ``dtype`` at ``address`` as an array."""
-    return numba.carray(_void_pointer(address), (length,), dtype)
+@intrinsic
+def store(typingctx, address, index, value):
+    """Write ``value`` to item ``index`` of the array of its type at ``address``."""
+
+    def codegen(context, builder, signature, args):
+        base = builder.inttoptr(args[0], context.get_data_type(value).as_pointer())
+        context.pack_value(builder, value, args[2], builder.gep(base, [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, value), codegen
 
 
 @intrinsic
@@ -81,10 +93,10 @@ def _checked_signature(method):
 @jit()
 def text_order(left_offsets, left_bytes, i, right_offsets, right_bytes, j):
     """Compare two texts bytewise: negative, zero or positive."""
-    a, b = left_offsets[i], right_offsets[j]
-    m, n = left_offsets[i + 1] - a, right_offsets[j + 1] - b
+    a, b = fetch(left_offsets, i, np.int64), fetch(right_offsets, j, np.int64)
+    m, n = fetch(left_offsets, i + 1, np.int64) - a, fetch(right_offsets, j + 1, np.int64) - b
     for k in range(min(m, n)):
-        p, q = left_bytes[a + k], right_bytes[b + k]
+        p, q = fetch(left_bytes, a + k, np.uint8), fetch(right_bytes, b + k, np.uint8)
         if p != q:
             return np.int64(p) - np.int64(q)
     return m - n

@@ -94,19 +94,19 @@ def scan_source(spec: ScanSpec, facts: Facts) -> str:
         "    w = state[0]",
         "    first = state[1]",
         *_bounds_arrays(spec),
-        *open_arrays(spec.probe, "p", "probe[", "n_probe", nulls=facts.nulls, first=PROBE_BOUNDS),
+        *open_arrays(spec.probe, "p", "probe[", nulls=facts.nulls, first=PROBE_BOUNDS),
         "    while w < n_win:",
         "        m = lens[w]",
-        *(["        times = at(win[w, 0], m, np.int64)"] if spec.timed else []),
-        *(["        numbers = at(win[w, 1], m, np.int64)"] if spec.counted else []),
-        *open_arrays(spec.window, "s", "win[w, ", "m", nulls=facts.nulls, first=WINDOW_POSITIONS, indent=" " * 8),
+        *(["        times = win[w, 0]"] if spec.timed else []),
+        *(["        numbers = win[w, 1]"] if spec.counted else []),
+        *open_arrays(spec.window, "s", "win[w, ", nulls=facts.nulls, first=WINDOW_POSITIONS, indent=" " * 8),
         "        for j in range(first, n_probe):",
         "            if n + m > room:",
         "                state[0] = w; state[1] = j",
         "                return n",
         *(["            fault = False"] if emitter.checks else []),
-        *(["            t_low = low_time[j]; t_high = high_time[j]"] if spec.timed else []),
-        *(["            q_low = low_number[j]; q_high = high_number[j]"] if spec.counted else []),
+        *(["            t_low = fetch(low_time, j, np.int64); t_high = fetch(high_time, j, np.int64)"] if spec.timed else []),
+        *(["            q_low = fetch(low_number, j, np.int64); q_high = fetch(high_number, j, np.int64)"] if spec.counted else []),
         *hoisted,
         "            for i in range(m):",
         *_position_checks(spec),
@@ -124,15 +124,15 @@ def scan_source(spec: ScanSpec, facts: Facts) -> str:
 def _bounds_arrays(spec: ScanSpec) -> list[str]:
     names = (["low_time", "high_time"] if spec.timed else []) + (["low_number", "high_number"] if spec.counted else [])
     order = ["low_time", "high_time", "low_number", "high_number"]
-    return [f"    {name} = at(probe[{order.index(name)}], n_probe, np.int64)" for name in names]
+    return [f"    {name} = probe[{order.index(name)}]" for name in names]
 
 
 def _position_checks(spec: ScanSpec) -> list[str]:
     lines = []
     if spec.timed:
-        lines += ["if times[i] < t_low or times[i] > t_high:", "    continue"]
+        lines += ["t = fetch(times, i, np.int64)", "if t < t_low or t > t_high:", "    continue"]
     if spec.counted:
-        lines += ["if numbers[i] < q_low or numbers[i] > q_high:", "    continue"]
+        lines += ["q = fetch(numbers, i, np.int64)", "if q < q_low or q > q_high:", "    continue"]
     return [" " * 16 + line for line in lines]
 
 

@@ -1,11 +1,11 @@
-"""Pieces of generated modules: the header, and how arrays are taken from pointer tables."""
+"""Pieces of generated modules: the header, and how columns are found in pointer tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from crosswind.kernel.emit import Emitter, Leaf
-from crosswind.plan.physical import POINTERS_PER_COLUMN, Storage, machine_dtype, storage_of
+from crosswind.plan.physical import POINTERS_PER_COLUMN, Storage, storage_of
 from crosswind.query.tree import Expr, UserFunction
 
 __all__ = ["header", "leaves_at", "open_arrays"]
@@ -18,18 +18,18 @@ import numpy as np
 from crosswind.kernel.jit import jit
 from crosswind.kernel.runtime import (
     add_checked,
-    at,
     ceil_long,
+    fetch,
     floor_long,
     fmod,
     mul_checked,
     rem,
     round_div,
+    store,
     sub_checked,
     text_order,
 )
 """
-_TEXT_LENGTH = "1 << 62"
 
 
 def header(title: str, emitters: Iterable[Emitter]) -> list[str]:
@@ -45,30 +45,25 @@ def header(title: str, emitters: Iterable[Emitter]) -> list[str]:
 
 
 def leaves_at(exprs: Sequence[Expr], prefix: str, index: str) -> dict[Expr, Leaf]:
-    """Name the arrays of ``exprs``: prefix0, prefix0_valid, prefix0_text, ..."""
+    """Name the columns of ``exprs``: prefix0, prefix0_valid, prefix0_text, ..."""
     return {
         expr: Leaf(f"{prefix}{k}", f"{prefix}{k}_valid", f"{prefix}{k}_text", index) for k, expr in enumerate(exprs)
     }
 
 
 def open_arrays(
-    exprs: Sequence[Expr], prefix: str, table: str, length: str, *, nulls: bool, first: int = 0, indent: str = "    "
+    exprs: Sequence[Expr], prefix: str, table: str, *, nulls: bool, first: int = 0, indent: str = "    "
 ) -> list[str]:
-    """Return lines that take the arrays of ``exprs`` from the pointer table ``table``.
+    """Return lines that take the addresses of the columns ``exprs`` from the table ``table``.
 
     ``table`` is source up to and including the opening bracket, e.g. ``"win[w, "``.
     """
     lines = []
     for k, expr in enumerate(exprs):
         base = first + POINTERS_PER_COLUMN * k
-        match storage_of(expr.type):
-            case Storage.TEXT:
-                lines.append(f"{prefix}{k} = at({table}{base}], {length} + 1, np.int64)")
-                lines.append(f"{prefix}{k}_text = at({table}{base + 2}], {_TEXT_LENGTH}, np.uint8)")
-            case Storage.WIDE:
-                lines.append(f"{prefix}{k} = at({table}{base}], 2 * {length}, np.int64)")
-            case _:
-                lines.append(f"{prefix}{k} = at({table}{base}], {length}, np.{machine_dtype(expr.type)})")
+        lines.append(f"{prefix}{k} = {table}{base}]")
         if nulls:
-            lines.append(f"{prefix}{k}_valid = at({table}{base + 1}], {length}, np.uint8)")
+            lines.append(f"{prefix}{k}_valid = {table}{base + 1}]")
+        if storage_of(expr.type) is Storage.TEXT:
+            lines.append(f"{prefix}{k}_text = {table}{base + 2}]")
     return [indent + line for line in lines]

@@ -71,6 +71,7 @@ def arrow_storage(arrow: pa.DataType) -> Storage:
     width = arrow_width(arrow)
     if width:
         return Storage.WIDE if width == 16 else Storage.FIXED
-    if t.is_string(arrow) or t.is_binary(arrow) or t.is_large_string(arrow) or t.is_large_binary(arrow):
+    texts = (t.is_string, t.is_binary, t.is_large_string, t.is_large_binary, t.is_string_view, t.is_binary_view)
+    if any(test(arrow) for test in texts):
         return Storage.TEXT
     return Storage.OPAQUE

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from crosswind.query.tree import Call, Expr, Literal, roles_of
+from crosswind.query.tree import Call, Column, Expr, Literal, roles_of
 
 __all__ = ["ALWAYS", "Instruction", "Opcode", "Program", "Route", "Slot", "SlotTable"]
 
@@ -92,9 +92,13 @@ class SlotTable:
         return tuple(self._slots[unit])
 
     def rewrite(self, expr: Expr) -> Expr:
-        """Return ``expr`` with every largest single-stream part replaced by its slot."""
+        """Return ``expr`` with every largest single-stream part replaced by its slot.
+
+        A bare conversion of a column stays in the program: the narrow column is less to
+        keep and to scan than the wide one.
+        """
         roles = roles_of(expr)
-        if len(roles) == 1:
+        if len(roles) == 1 and not _is_conversion(expr):
             unit = min(roles)
             index = self._slots[unit].setdefault(expr, len(self._slots[unit]))
             return Slot(expr.type, unit, index, start=expr.start, end=expr.end)
@@ -102,3 +106,10 @@ class SlotTable:
             return expr
         args = tuple(self.rewrite(arg) for arg in expr.args)
         return Call(expr.type, expr.op, args, expr.function, start=expr.start, end=expr.end)
+
+
+def _is_conversion(expr: Expr) -> bool:
+    """Whether ``expr`` only converts a column to another type that kernels compute in."""
+    if not (isinstance(expr, Call) and expr.op == "cast" and isinstance(expr.args[0], Column)):
+        return False
+    return not (expr.type.is_wide or expr.args[0].type.is_wide)

@@ -1,0 +1,102 @@
+"""``crosswind.explain``: the plan, the choices, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from crosswind.engine.kang import scan_specs
+from crosswind.engine.session import ENGINES, INDEXES, choose, plan_for
+from crosswind.plan.explain import Section, describe, is_unselective, pairs_per_second
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from crosswind.plan.compile import Plan
+
+__all__ = ["explain"]
+
+_RATE = 1000.0
+"""Tuples/s a stream for which the cost is stated: the rate of the papers' workload."""
+
+
+def explain(
+    query: str | Mapping[str, str],
+    schemas: Mapping[str, pa.Schema],
+    *,
+    time: str | Mapping[str, str] = "ts",
+    engine: str = "auto",
+    index: str = "auto",
+    verbose: bool = False,
+) -> str:
+    """Return, as text, how a query will be run and why.
+
+    Parameters
+    ----------
+    query : str or mapping of str to str
+        The SQL text.
+    schemas : mapping of str to pyarrow.Schema
+        What the batches of each stream look like.
+    time : str or mapping of str to str
+        The time column, for all streams or by stream.
+    engine, index : str
+        As for :func:`crosswind.open`.
+    verbose : bool
+        Show the generated source of the kernels too.
+
+    Examples
+    --------
+    >>> import crosswind as cw, pyarrow as pa
+    >>> r = pa.schema({"ts": pa.int64(), "x": pa.int32()})
+    >>> text = cw.explain("SELECT a.x FROM R [RANGE 5] a, R [RANGE 5] b WHERE abs(a.x - b.x) < 3", {"R": r})
+    >>> "-3 < a.x - b.x < 3" in text
+    True
+    """
+    choose("engine", engine, ENGINES)
+    choose("index", index, INDEXES)
+    plan = plan_for(query, schemas, time=time)
+    sections = [
+        *describe(plan),
+        ("engine", ["kang: one worker scans, inserts, invalidates (the only engine of this version)"]),
+        ("index", ["scan: every pair in the windows is compared (the only index of this version)"]),
+        ("cost", [_cost(plan)]),
+        ("warnings", _warnings(plan)),
+    ]
+    text = "\n".join(_lay_out(section) for section in sections if section[1])
+    return f"{text}\n\n{_sources(plan)}" if verbose else text
+
+
+def _lay_out(section: Section) -> str:
+    title, lines = section
+    return "\n".join(f"{title if k == 0 else '':<10}{line}" for k, line in enumerate(lines))
+
+
+def _cost(plan: Plan) -> str:
+    pairs = pairs_per_second(plan, _RATE)
+    if pairs is None:
+        return "unknown: the time columns are plain integers, so rates in tuples/s mean nothing here"
+    return f"at {_RATE:,.0f} tuples/s a stream {_quantity(pairs)} pairs/s meet in the windows"
+
+
+def _quantity(value: float) -> str:
+    for size, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g} {name}"
+    return f"{value:.3g}"
+
+
+def _warnings(plan: Plan) -> list[str]:
+    if is_unselective(plan):
+        return ["no equality and no band between the streams: no index can help, every pair is compared"]
+    return []
+
+
+def _sources(plan: Plan) -> str:
+    from crosswind.kernel.emit import Facts
+    from crosswind.kernel.scan import scan_source
+
+    parts = []
+    for unit, spec in enumerate(scan_specs(plan)):
+        title = f"# tuples of {plan.units[unit].stream.alias} scan the window of {plan.units[1 - unit].stream.alias}"
+        parts.append(f"{title} (data without nulls and NaNs)\n{scan_source(spec, Facts(nulls=False, nans=False))}")
+    return "\n".join(parts)

@@ -1,0 +1,160 @@
+"""A plan as text that people can read: what was understood, and what will be done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from crosswind.plan.axis import TimeAxis
+from crosswind.plan.compile import Plan, PlannedQuery, Unit
+from crosswind.plan.logic import And, Atom, Formula
+from crosswind.plan.program import ALWAYS, Opcode, Program, Route, Slot
+from crosswind.plan.split import Band, Key, Side
+from crosswind.query.format import format_expr
+from crosswind.query.tree import Call, Expr, Rows, Stream, roles_of
+from crosswind.query.types import Kind
+
+__all__ = ["Section", "describe", "is_unselective", "pairs_per_second"]
+
+Section = tuple[str, list[str]]
+"""A heading and its lines."""
+
+
+def describe(plan: Plan) -> list[Section]:
+    """Return the plan as sections: streams, predicate, program, routes."""
+    streams = tuple(unit.stream for unit in plan.units)
+    sections: list[Section] = [("streams", [_unit_line(unit, plan.axis) for unit in plan.units])]
+    for entry in plan.queries:
+        sections += _predicate(entry, streams, plan)
+    for program in plan.programs:
+        title = "program" if program.unit == 0 else ""
+        sections.append((title, _program_lines(program, plan, streams)))
+    sections.append(("routes", [_route_line(route, streams) for route in plan.routes]))
+    return sections
+
+
+def pairs_per_second(plan: Plan, rate: float) -> float | None:
+    """Return the pairs that meet in the windows in a second at ``rate`` tuples/s a stream.
+
+    None where the time columns are integers of unknown unit.
+    """
+    if plan.axis.ticks_per_second is None:
+        return None
+    total = 0.0
+    for unit in plan.units:
+        window = unit.stream.window
+        limit = plan.axis.age_limit(window)
+        waiting = window.count if isinstance(window, Rows) else rate * float((limit or 0) / plan.axis.ticks_per_second)
+        total += rate * waiting
+    return total
+
+
+def _unit_line(unit: Unit, axis: TimeAxis) -> str:
+    stream = unit.stream
+    name = stream.name if stream.name == stream.alias else f"{stream.name} AS {stream.alias}"
+    slots = ", ".join(dict.fromkeys(format_expr(e, _named(stream, e)) for e in unit.slots)) or "nothing"
+    shown = ", ".join(unit.payload) or "nothing"
+    limit = axis.age_limit(stream.window)
+    waits = "" if limit is None else f" (waits up to {limit:,} ticks)"
+    return f"{name} [{stream.window.text or stream.window}] by {stream.time}{waits}; scanned: {slots}; shown: {shown}"
+
+
+def _named(stream: Stream, expr: Expr) -> tuple[Stream, ...]:
+    """Return a tuple of streams in which the role of ``expr`` is ``stream``."""
+    return (stream,) * (max(roles_of(expr), default=0) + 1)
+
+
+def _predicate(entry: PlannedQuery, streams: tuple[Stream, ...], plan: Plan) -> list[Section]:
+    parts = entry.split
+    prefix = f"{entry.name}: " if len(plan.queries) > 1 else ""
+    sections: list[Section] = [
+        (f"{prefix}filters", [_formula(part, streams) for part in parts.filters]),
+        (f"{prefix}keys", [_key(key, streams) for key in parts.keys]),
+        (f"{prefix}bands", [_band(band, streams) for band in parts.bands]),
+        (f"{prefix}residual", [_formula(part, streams) for part in parts.residual]),
+    ]
+    return [(title, lines or ["none"]) for title, lines in sections]
+
+
+def _formula(formula: Formula, streams: tuple[Stream, ...], inner: bool = False) -> str:
+    if isinstance(formula, Atom):
+        return format_expr(formula.expr, streams)
+    joint = " AND " if isinstance(formula, And) else " OR "
+    text = joint.join(_formula(part, streams, inner=True) for part in formula.parts)
+    if not text:
+        return "TRUE" if isinstance(formula, And) else "FALSE"
+    return f"({text})" if inner else text
+
+
+def _side(side: Side, streams: tuple[Stream, ...]) -> str:
+    pieces = []
+    for expr, coefficient in side.terms:
+        text = format_expr(expr, streams)
+        text = f"({text})" if isinstance(expr, Call) and " " in text else text
+        sign = "-" if coefficient < 0 else "+"
+        size = "" if abs(coefficient) == 1 else f"{_number(abs(coefficient))} * "
+        pieces.append(f"{sign} {size}{text}")
+    return " ".join(pieces).removeprefix("+ ").replace("- ", "-", 1) if pieces else "0"
+
+
+def _number(value: Fraction, side: Side | None = None) -> str:
+    text = str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
+    timed = side is not None and side.terms[0][0].type.kind in (Kind.TIMESTAMP, Kind.DURATION, Kind.DATE)
+    return f"{text} s" if timed else text
+
+
+def _key(key: Key, streams: tuple[Stream, ...]) -> str:
+    offset = f" {'+' if key.offset > 0 else '-'} {_number(abs(key.offset), key.left)}" if key.offset else ""
+    return f"{_side(key.left, streams)} = {_side(key.right, streams)}{offset}"
+
+
+def _band(band: Band, streams: tuple[Stream, ...]) -> str:
+    right = _side(band.right, streams)
+    right = f"({right})" if " " in right else right
+    text = f"{_side(band.left, streams)} - {right}"
+    if band.low is not None:
+        text = f"{_number(band.low, band.left)} {'<' if band.low_strict else '<='} {text}"
+    if band.high is not None:
+        text += f" {'<' if band.high_strict else '<='} {_number(band.high, band.left)}"
+    return text + ("" if band.exact else "   (floats: candidates are checked as written)")
+
+
+def _program_lines(program: Program, plan: Plan, streams: tuple[Stream, ...]) -> list[str]:
+    lines = [f"join unit {program.unit}, window of {streams[program.unit].alias}:"]
+    for step in program.instructions:
+        match step.opcode:
+            case Opcode.CMP if step.atom is not None:
+                text = f"CMP   r{step.target} <- {format_expr(_unslotted(step.atom, plan), streams)}"
+            case Opcode.JOIN:
+                condition = "always" if step.sources[0] == ALWAYS else f"r{step.sources[0]}"
+                text = f"JOIN  {condition} on tag {step.on} -> tag {step.target}"
+            case _:
+                text = f"{step.opcode.value:<4}  r{step.target} <- {', '.join(f'r{k}' for k in step.sources)}"
+        lines.append(f"  {text}")
+    return lines
+
+
+def _unslotted(expr: Expr, plan: Plan) -> Expr:
+    """Return ``expr`` with slots replaced by what they hold."""
+    if isinstance(expr, Slot):
+        return plan.units[expr.unit].slots[expr.index]
+    if isinstance(expr, Call):
+        return Call(expr.type, expr.op, tuple(_unslotted(arg, plan) for arg in expr.args), expr.function, start=expr.start)
+    return expr
+
+
+def _route_line(route: Route, streams: Sequence[Stream]) -> str:
+    names = " + ".join(streams[unit].alias for unit in route.members)
+    does = []
+    if route.insert is not None:
+        does.append(f"insert into {streams[route.insert].alias}")
+    if route.probe:
+        does.append("probe " + ", ".join(streams[unit].alias for unit in route.probe))
+    if route.queries:
+        does.append("result of " + ", ".join(route.queries))
+    return f"tag {route.tag} ({names}): {'; '.join(does)}"
+
+
+def is_unselective(plan: Plan) -> bool:
+    """Whether no key and no band narrows the search, so that every pair must be compared."""
+    return any(not entry.split.keys and not entry.split.bands for entry in plan.queries)
