@@ -168,7 +168,7 @@ class EngineConfig:
         column = tables[step.stream].column(times[step.stream])
         ahead = [t for t in ticks(column)[step.stop :] if t is not None]
         if ahead:
-            yield join.advance(step.stream, pa.scalar(min(ahead), pa.int64()).cast(_plain(column.type)).as_py())
+            yield join.advance(step.stream, _time_value(min(ahead), column.type))
 
 
 ENGINES = (
@@ -225,8 +225,10 @@ def spell_lateness(
     return spelled
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return pa.int64() if pa.types.is_integer(kind) else kind
+def _time_value(count: int, kind: pa.DataType) -> int | pa.Scalar:
+    if pa.types.is_integer(kind):
+        return count
+    return pa.scalar(count, pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
 
 
 def _dropped(

@@ -8,11 +8,13 @@ In Markdown files, in order and in an empty folder:
 - a block such as ``toml file=job.toml`` becomes a file of that name.
 
 In expected output ``...`` stands for anything. ``sh`` blocks are for people and are not run.
+Examples in docstrings are run by doctest.
 """
 
 from __future__ import annotations
 
 import doctest
+import importlib
 import os
 import re
 import shlex
@@ -25,6 +27,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WITH_EXAMPLES = sorted(path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND_SECONDS_MAX = 120
 
@@ -55,8 +58,7 @@ def blocks(page: Path) -> list[Block]:
 
 def assert_printed(got: str, wanted: str, where: str) -> None:
     checker = doctest.OutputChecker()
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    assert checker.check_output(wanted, got, flags), f"{where} says\n{wanted}\nbut this was printed:\n{got}"
+    assert checker.check_output(wanted, got, doctest.ELLIPSIS), f"{where} says\n{wanted}\nbut this was printed:\n{got}"
 
 
 @pytest.fixture
@@ -128,6 +130,14 @@ def test_pages_run(page, tmp_path, monkeypatch, capsys, shell):
         elif block.language == "text" and block.follows == 0 and printed is not None:
             assert_printed(printed, block.body, where)
         printed = None
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_examples_in_docstrings_run(path):
+    module = importlib.import_module(".".join(path.relative_to(ROOT / "src").with_suffix("").parts))
+    outcome = doctest.testmod(module, optionflags=doctest.ELLIPSIS, raise_on_error=False)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0, "see what was printed above"
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)

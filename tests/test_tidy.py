@@ -98,6 +98,13 @@ def imports(path: Path) -> Iterator[tuple[str, int]]:
                     yield f"{node.module}.{alias.name}", node.lineno
 
 
+def generated_imports(path: Path) -> list[str]:
+    """Return what source that a file generates imports: such lines stand in it as strings."""
+    strings = [node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant)]
+    found = [re.findall(r"(?:from|import) (crosswind[\w.]*)", text) for text in strings if isinstance(text, str)]
+    return [module for some in found for module in some]
+
+
 def python_files() -> list[Path]:
     folders = [PACKAGE, ROOT / "tests", ROOT / "examples"]
     return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
@@ -147,7 +154,7 @@ def test_the_oracle_shares_no_code_with_its_subject():
 
 
 def test_every_module_is_used():
-    """Each can be reached by imports from the public face, the command line or the tests."""
+    """Each can be reached by imports from the public face, the command line, the tests or generated source."""
     reached: set[str] = set()
     waiting = ["crosswind", "crosswind.__main__", "crosswind.cli.main"]
     for path in (ROOT / "tests").rglob("*.py"):
@@ -159,6 +166,7 @@ def test_every_module_is_used():
             reached.add(module)
             waiting += [parent] if parent else []
             waiting += [imported for imported, _ in imports(modules()[module])]
+            waiting += generated_imports(modules()[module])
     dead = sorted(short(modules()[module]) for module in set(modules()) - reached)
     assert not dead, f"nothing imports {dead}. Code that is no longer used goes."
 

@@ -40,14 +40,20 @@ def demo(seconds: float, rate: int, window: int, seed: int, fill: bool, fast: bo
     possible; then the streams are played at their own pace. In the end the whole result is computed
     again, with NumPy, and compared.
     """
+    from crosswind.cli.replay import Measured
     from crosswind.cli.workload import BandJoin
 
-    fill_s = float(window) if fill else 0.0
+    fill_s = window if fill else 0
     workload = BandJoin(rate=rate, seconds=fill_s + seconds, window_s=window, seed=seed)
+    measured = Measured(tuples={"R": 0, "S": 0}, fast=fast)
     if not as_json:
         click.echo(f"{workload.sql}\n")
-    with _view(workload, quiet=as_json) as view:
-        measured, interrupted = _play(workload, fill_s, fast, view)
+    interrupted = False
+    try:
+        with _view(workload, quiet=as_json) as view:
+            _play(workload, fill_s * 1_000, measured, view)
+    except KeyboardInterrupt:
+        interrupted = True
     same = None if interrupted else _same_rows(workload, measured)
     if as_json:
         click.echo(json_module.dumps(_as_json(workload, measured, same)))
@@ -67,15 +73,15 @@ def _view(workload: BandJoin, *, quiet: bool) -> View:
     return PlainView()
 
 
-def _play(workload: BandJoin, fill_s: float, fast: bool, view: View) -> tuple[Measured, bool]:
-    """Play the streams. Returns what was measured and whether the user cut it short."""
+def _play(workload: BandJoin, fill_ms: int, measured: Measured, view: View) -> None:
+    """Play the streams, and note in ``measured`` what happens."""
     import crosswind as cw
-    from crosswind.cli.replay import Measured, Playback, replay
+    from crosswind.cli.replay import Playback, replay
     from crosswind.clock import SystemClock
 
     streams = workload.streams
-    playback = Playback(streams, {name: workload.offsets_ms(name) for name in streams}, fill_s, workload.seconds, fast)
-    measured = Measured(tuples=dict.fromkeys(streams, 0), fast=fast)
+    offsets_ms = {name: workload.offsets_ms(name) for name in streams}
+    playback = Playback(streams, offsets_ms, fill_ms, round(workload.seconds * 1_000), measured.fast)
     with cw.open(workload.sql, {name: table.schema for name, table in streams.items()}) as join:
 
         def observe(measured: Measured) -> None:
@@ -83,12 +89,7 @@ def _play(workload: BandJoin, fill_s: float, fast: bool, view: View) -> tuple[Me
                 measured.window_tuples = dict(join.stats.window_tuples)
                 view.show(_progress(measured))
 
-        try:
-            replay(join, playback, SystemClock(), measured, observe)
-        except KeyboardInterrupt:
-            measured.window_tuples = dict(join.stats.window_tuples)
-            return measured, True
-    return measured, False
+        replay(join, playback, SystemClock(), measured, observe)
 
 
 def _progress(measured: Measured) -> dict[str, str]:
@@ -166,7 +167,8 @@ def _print_summary(measured: Measured, same: bool | None) -> None:
         name = "the rest played in" if measured.fast else "then live for"
         lines[name] = f"{measured.live_s:.2f} s"
         lines |= _live_figures(measured)
-    lines["held in windows"] = _by_stream(measured.window_tuples)
+    if measured.window_tuples:
+        lines["held in windows"] = _by_stream(measured.window_tuples)
     lines["results"] = f"{measured.rows:,}"
     verdict = {True: "yes", False: "NO", None: "not checked, as it was stopped early"}
     lines["same rows as NumPy"] = verdict[same]

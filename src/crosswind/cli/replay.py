@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Measured", "Playback", "replay"]
 
-_TICK_S = 0.05
+_TICK_MS = 50
 """Event time between two pushes of a stream while it is live."""
 
-_FILL_TICK_S = 1.0
+_FILL_TICK_MS = 1_000
 """The same while the windows are being filled, as fast as possible."""
 
 
@@ -33,9 +33,9 @@ class Playback:
         Tuples in time order.
     offsets_ms : mapping of str to numpy.ndarray
         When each of them comes, since the beginning.
-    fill_s : float
+    fill_ms : int
         Event time to run through as fast as possible before anything is measured.
-    end_s : float
+    end_ms : int
         Event time to stop at.
     fast : bool
         Run through the rest as fast as possible, too.
@@ -43,8 +43,8 @@ class Playback:
 
     streams: Mapping[str, pa.Table]
     offsets_ms: Mapping[str, np.ndarray[tuple[int], np.dtype[np.int64]]]
-    fill_s: float
-    end_s: float
+    fill_ms: int
+    end_ms: int
     fast: bool = False
 
 
@@ -80,19 +80,19 @@ def replay(
     interrupted. ``observe`` is called after every tick.
     """
     begun = clock.now()
-    event_s = 0.0
-    while event_s < playback.fill_s:
-        event_s = min(event_s + _FILL_TICK_S, playback.fill_s)
-        _push_until(join, playback, event_s, clock, measured, live=False)
+    event_ms = 0
+    while event_ms < playback.fill_ms:
+        event_ms = min(event_ms + _FILL_TICK_MS, playback.fill_ms)
+        _push_until(join, playback, event_ms, clock, measured, live=False)
         measured.fill_s = clock.now() - begun
         observe(measured)
     begun = clock.now()
-    while event_s < playback.end_s:
-        event_s = min(event_s + _TICK_S, playback.end_s)
-        due = begun + (event_s - playback.fill_s)
+    while event_ms < playback.end_ms:
+        event_ms = min(event_ms + _TICK_MS, playback.end_ms)
+        due = begun + (event_ms - playback.fill_ms) / 1_000
         if not playback.fast:
             clock.sleep(due - clock.now())
-        _push_until(join, playback, event_s, clock, measured, live=True)
+        _push_until(join, playback, event_ms, clock, measured, live=True)
         measured.live_s = clock.now() - begun
         if not playback.fast:
             measured.behind_s_max = max(measured.behind_s_max, clock.now() - due)
@@ -102,12 +102,10 @@ def replay(
     measured.finished = True
 
 
-def _push_until(
-    join: Join, playback: Playback, event_s: float, clock: Clock, measured: Measured, *, live: bool
-) -> None:
+def _push_until(join: Join, playback: Playback, event_ms: int, clock: Clock, measured: Measured, *, live: bool) -> None:
     for name, tuples in playback.streams.items():
         first = measured.tuples[name]
-        last = int(np.searchsorted(playback.offsets_ms[name], event_s * 1_000))
+        last = int(np.searchsorted(playback.offsets_ms[name], event_ms))
         if last == first:
             continue
         batch = tuples.slice(first, last - first)

@@ -112,7 +112,7 @@ def _update(progress: _Progress, join: Join, writer: ResultWriter, begun: float)
 def _lines(progress: _Progress) -> dict[str, str]:
     total = sum(progress.tuples.values())
     lines = {
-        "tuples in": ", ".join(f"{name} {count:,}" for name, count in progress.tuples.items()),
+        "tuples read": ", ".join(f"{name} {count:,}" for name, count in progress.tuples.items()),
         "results": f"{progress.results:,}",
         "time": f"{progress.seconds:.1f} s, {per_second(total, progress.seconds)}",
     }
@@ -137,7 +137,7 @@ def _as_json(job: Job, progress: _Progress) -> dict[str, Any]:
     return {
         "job": job.name,
         "finished": progress.finished,
-        "tuples_in": progress.tuples,
+        "tuples_read": progress.tuples,
         "late": progress.late,
         "rejected": progress.rejected,
         "results": progress.results,

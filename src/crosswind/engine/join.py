@@ -280,7 +280,8 @@ class Join:
         field = self._schemas[stream].field(self._times[stream])
         try:
             value = watermark.as_py() if isinstance(watermark, pa.Scalar) else watermark
-            array = pa.array([value]).cast(field.type)
+            array = pa.array([value], pa.int32()) if isinstance(value, int) and pa.types.is_date32(field.type) else pa.array([value])
+            array = array.cast(field.type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
             array = None
         if array is None or array.null_count:

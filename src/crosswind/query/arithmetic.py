@@ -186,10 +186,10 @@ def decimal_literal(value: Decimal, start: int, end: int) -> Literal:
     scale = max(0, -int(exponent))
     precision = max(len(digits) + max(0, int(exponent)), scale)
     of = SqlType(Kind.DECIMAL, precision=precision, scale=scale)
-    literal = Literal(of, value.quantize(Decimal(1).scaleb(-scale), context=EXACT), start=start, end=end)
     if precision > 38:
+        literal = Literal(of, value, start=start, end=end)
         raise RefusalError("The constant {0} has more than 38 digits. Write it as a double, for example 1e40.", literal)
-    return literal
+    return Literal(of, value.quantize(Decimal(1).scaleb(-scale), context=EXACT), start=start, end=end)
 
 
 def _temporal(op: str, left: Expr, right: Expr) -> Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from math import isfinite
 
 from sqlglot import exp
 
@@ -23,6 +24,8 @@ from crosswind.query.windows import DurationError, parse_parts
 __all__ = ["Checker", "all_of", "name_of"]
 
 _INT32 = SqlType(Kind.INT, bits=32)
+_DIGITS = 38
+"""More digits than any integer here has; Python refuses to read very long ones."""
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "eq",
     exp.NEQ: "ne",
@@ -72,6 +75,10 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.JSONExtract: "JSON is not supported. Bring the field into a column of its own before the join.",
     exp.JSONExtractScalar: "JSON is not supported. Bring the field into a column of its own before the join.",
 }
+
+
+def _is_short_integer(text: str) -> bool:
+    return text.isdigit() and len(text) <= _DIGITS
 
 
 def place_of(node: exp.Expr) -> tuple[int, int]:
@@ -164,8 +171,10 @@ class Checker:
             return Literal(STRING, unescape(self.scope.sql[start + 1 : end - 1]) if start >= 0 else str(node.this))
         text = str(node.this)
         if "e" in text.lower():
+            if not isfinite(float(text)):
+                raise QueryError(f"{text} is too large for a double: 1.8e308 is the most.", self.scope.sql, start, end)
             return Literal(DOUBLE, float(text))
-        if "." in text:
+        if "." in text or len(text) > _DIGITS:
             return decimal_literal(Decimal(text), start, end)
         value = int(text)
         if value < 2**63:
@@ -196,8 +205,10 @@ class Checker:
 
     def _neg(self, node: exp.Neg) -> Expr:
         inner = node.this
-        if isinstance(inner, exp.Literal) and not inner.is_string and inner.this == str(2**63):
-            return Literal(INT64, -(2**63))
+        if isinstance(inner, exp.Literal) and not inner.is_string and _is_short_integer(str(inner.this)):
+            number = -int(inner.this)  # the least integer of a type has no positive counterpart
+            if number >= -(2**63):
+                return Literal(_INT32 if number >= -(2**31) else INT64, number)
         return negate(self.expr(inner))
 
     def _chain(self, node: exp.Expr, kind: type[exp.Expr], op: str) -> Expr:

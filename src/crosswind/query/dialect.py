@@ -51,6 +51,9 @@ class CrosswindSql(Dialect):
                 node.meta["span"] = (first.start, self._prev.end + 1)
             return node
 
+        def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+            return self._spanned(lambda: super(CrosswindSql.Parser, self)._parse_lambda(alias))
+
         def _parse_unary(self) -> exp.Expr | None:
             node = self._spanned(super()._parse_unary)
             if isinstance(node, exp.Literal) and not node.is_string and self._touches():

@@ -92,7 +92,7 @@ def _log(args: Sequence[Expr]) -> Expr:
 
 def _null_if(args: Sequence[Expr]) -> Expr:
     value, other = args
-    return choose(compare("eq", value, other), value, Literal(NULL, None))
+    return choose(compare("eq", value, other), Literal(NULL, None), value)
 
 
 _DOUBLE_TO_DOUBLE = (

@@ -71,6 +71,7 @@ def _query(source: Source, scope: Scope, schemas: Mapping[str, pa.Schema], time:
     select = _select(source)
     items = _from(select, source)
     windows = _windows(items, source)
+    _check_time_keys(items, schemas, time)
     scope.streams = tuple(_stream(item, windows[at], schemas, time, source.sql) for at, item in enumerate(items))
     _check_aliases(items, scope)
     _check_times(items, scope)
@@ -241,7 +242,7 @@ def _stream(
     schema = schemas[name]
     if not isinstance(schema, pa.Schema):
         raise QueryError(f"The schema of {name} must be a pyarrow.Schema, got {type(schema).__name__}.")
-    wanted = time if isinstance(time, str) else _time_of(name, alias, time, schemas)
+    wanted = time if isinstance(time, str) else _time_of(name, alias, time)
     column = find_name(wanted, schema.names)
     if column is None:
         raise QueryError(
@@ -254,13 +255,17 @@ def _stream(
     return Stream(name, alias, window, schema, column)
 
 
-def _time_of(name: str, alias: str, time: Mapping[str, str], schemas: Mapping[str, pa.Schema]) -> str:
-    for key in time:
-        if find_name(key, [*schemas, alias]) is None:
+def _check_time_keys(items: list[_Item], schemas: Mapping[str, pa.Schema], time: str | Mapping[str, str]) -> None:
+    known = [*schemas, *(item.alias.text for item in items if item.alias is not None)]
+    for key in time if not isinstance(time, str) else ():
+        if find_name(key, known) is None:
             raise QueryError(
-                f"time= names the stream '{key}', which is not known.{did_you_mean(key, schemas)} "
-                f"Known: {', '.join(schemas)}."
+                f"time= names the stream '{key}', which is not known.{did_you_mean(key, known)} "
+                f"Known: {', '.join(known)}."
             )
+
+
+def _time_of(name: str, alias: str, time: Mapping[str, str]) -> str:
     own = find_name(name, time) or find_name(alias, time)
     return time[own] if own is not None else "ts"
 

@@ -32,8 +32,13 @@ ALLOWED = (
     "[ROWS <count>], [NOW]; for example FROM R [RANGE 15 MINUTES], S [ROWS 500]."
 )
 
-_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2}(?!\d))?"
 _TOKEN = re.compile(rf"\s*(?P<number>{_NUMBER})|\s*(?P<word>[^\W\d]+)|\s*(?P<other>\S)")
+
+
+_DIGITS_MAX = 40
+_LONGEST = 2**63
+"""Lengths are counted in 64 bits, in nanoseconds at the finest."""
 
 
 class DurationError(ValueError):
@@ -80,6 +85,8 @@ def parse_parts(text: str) -> tuple[Fraction, bool]:
         if token["number"] is None:
             found = token.group().strip()
             raise DurationError(f"Expected a number, got '{found}', as in 15 MINUTES or 1.5 HOURS.")
+        if len(token["number"]) > _DIGITS_MAX:
+            raise DurationError(f"The number {token['number'][:10]}... has more than {_DIGITS_MAX} characters.")
         number = Fraction(token["number"])
         word = tokens[at + 1]["word"] if at + 1 < len(tokens) else None
         if word is None:
@@ -151,13 +158,15 @@ def _range(rest: str, text: str, clause: Bracket, sql: str) -> Range:
         raise _error(f"The window '[{text}]' has a negative length.", clause, sql)
     if not seconds and length.denominator != 1:
         raise _error(f"The window '[{text}]' has no unit, so it counts in whole steps of an integer time.", clause, sql)
+    if length * (10**9 if seconds else 1) >= _LONGEST:
+        raise _error(f"The window '[{text}]' is too long: at most 292 years, or 2^63 - 1 without a unit.", clause, sql)
     return Range(length, seconds, inclusive, text)
 
 
 def _rows(rest: str, text: str, clause: Bracket, sql: str) -> Rows:
     if rest.upper().startswith("UNBOUNDED"):
         raise _error("An UNBOUNDED window would keep every tuple forever. Give a count.", clause, sql)
-    if not re.fullmatch(r"\+?\d+", rest) or not 0 < int(rest) < 2**63:
+    if not re.fullmatch(r"\+?\d{1,19}", rest) or not 0 < int(rest) < 2**63:
         raise _error(f"ROWS needs a whole number of at least 1, got '{rest}'.", clause, sql)
     return Rows(int(rest), text)
 
