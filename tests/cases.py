@@ -501,7 +501,7 @@ def make_case(shape: Shape, data_seed: int) -> TestCase:
         _sql(shape, [window.text for window in windows]),
         Join(roles, tables, predicate, outputs),
         shape.times,
-        (plan.extreme or rounds) and any(expr.checked() for expr in computed),
+        (plan.extreme or plan.extreme_times or rounds) and any(expr.checked() for expr in computed),
         tuple(i for i, output in enumerate(outputs) if output.approx),
     )
 

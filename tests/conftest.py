@@ -177,6 +177,10 @@ ENGINES = (
     EngineConfig(mode="push"),
     EngineConfig(mode="push", basic_window=4),
     EngineConfig(mode="restore", basic_window=4),
+    EngineConfig(index="band", mode="run", basic_window=8),
+    EngineConfig(index="band", mode="push", basic_window=4),
+    EngineConfig(index="hash", mode="push", basic_window=4),
+    EngineConfig(index="auto", mode="restore", basic_window=4),
 )
 
 

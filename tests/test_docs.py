@@ -25,6 +25,8 @@ from pathlib import Path
 
 import pytest
 
+from crosswind.query import userfunctions
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_EXAMPLES = sorted(path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
@@ -61,8 +63,14 @@ def assert_printed(got: str, wanted: str, where: str) -> None:
     assert checker.check_output(wanted, got, doctest.ELLIPSIS), f"{where} says\n{wanted}\nbut this was printed:\n{got}"
 
 
+@pytest.fixture(autouse=True)
+def own_predicates(monkeypatch):
+    """Let pages register predicates for themselves alone: other tests have some of the same name."""
+    monkeypatch.setattr(userfunctions, "_REGISTERED", dict(userfunctions._REGISTERED))
+
+
 @pytest.fixture
-def shell(tmp_path, monkeypatch):
+def shell(tmp_path):
     """Return a function that runs a command line with `crosswind` and `python` of this environment."""
     programs = tmp_path / "programs"
     programs.mkdir()

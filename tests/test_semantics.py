@@ -118,6 +118,7 @@ def test_the_result_of_range_windows_does_not_depend_on_arrival(engine):
 def test_extreme_times_do_not_wrap(engine):
     tables = {"R": r((1, INT64_MIN), (2, INT64_MAX)), "S": s((8, INT64_MIN), (9, INT64_MAX))}
     assert pairs(engine.rows(cross("RANGE 10", "RANGE 10"), tables)) == [(1, 8), (2, 9)]
+    assert pairs(engine.rows(cross("ROWS 1", "NOW"), tables)) == [(1, 8), (2, 9)]
 
 
 def test_an_empty_stream_joins_nothing(engine):

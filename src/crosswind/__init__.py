@@ -28,10 +28,10 @@ from crosswind.errors import (
 
 if TYPE_CHECKING:
     from crosswind import testing as testing
+    from crosswind.engine.explain import explain
     from crosswind.engine.join import Join
     from crosswind.engine.session import open, run  # noqa: A004 - `cw.open` is the public name
     from crosswind.engine.stats import Stats
-    from crosswind.engine.explain import explain
     from crosswind.query import predicate
 
 __version__ = "0.1.0"

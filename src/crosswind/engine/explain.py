@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from crosswind.engine.kang import scan_specs
+from crosswind.engine.probe import pair_spec
 from crosswind.engine.session import ENGINES, INDEXES, choose, plan_for
 from crosswind.plan.explain import Section, describe, is_unselective, pairs_per_second
 
@@ -96,7 +96,8 @@ def _sources(plan: Plan) -> str:
     from crosswind.kernel.scan import scan_source
 
     parts = []
-    for unit, spec in enumerate(scan_specs(plan)):
+    for unit in range(len(plan.units)):
+        spec = pair_spec(plan, unit)
         title = f"# tuples of {plan.units[unit].stream.alias} scan the window of {plan.units[1 - unit].stream.alias}"
         parts.append(f"{title} (data without nulls and NaNs)\n{scan_source(spec, Facts(nulls=False, nans=False))}")
     return "\n".join(parts)

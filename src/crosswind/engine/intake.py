@@ -10,15 +10,18 @@ import pyarrow as pa
 
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import carried_vector, column_of, is_leaf, leaf_columns, leaf_vector
+from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
+from crosswind.plan.keys import encode
 from crosswind.plan.logic import And, Formula, atoms_of
 from crosswind.plan.physical import Storage, arrow_storage, arrow_width, machine_dtype, storage_of
 from crosswind.query.format import format_expr
-from crosswind.query.tree import Expr, walk
+from crosswind.query.tree import Column, Expr, roles_of
+from crosswind.query.types import Kind, sql_type
 from crosswind.window.block import Block
 from crosswind.window.vector import Layout, Vector
 
-__all__ = ["Intake", "evaluate"]
+__all__ = ["TIMES", "Intake", "evaluate"]
 
 
 def evaluate(
@@ -45,46 +48,93 @@ def evaluate(
     return made if row < 0 else int(row)
 
 
-class Intake:
-    """Prepares the tuples of one join unit: filter, slots, payload.
+TIMES = -1
+"""Where a shown column is that is the time column itself."""
 
-    ``layouts`` are the columns of the blocks it makes: slots first, then the payload
-    columns that are not already there as a slot; ``payload_at`` says where each is.
+
+class Intake:
+    """Prepares the tuples of one join unit: filter, keys, slots, payload.
+
+    ``layouts`` are the columns of the blocks it makes: ``keys`` keys (of the unit's own
+    window), then ``slots`` slots, then the payload columns that are not already there.
+    These are ``stored``; behind them come columns that only the block's own probing
+    needs. ``payload_at`` and ``probe_at`` say where shown columns and probe leaves are.
     """
 
     def __init__(self, plan: Plan, unit: int) -> None:
         self._unit = plan.units[unit]
+        self._role = unit
         self._streams = tuple(entry.stream for entry in plan.units)
         self._filter = self._unit.filter if self._unit.filter != And(()) else None
         self._filter_leaves = leaf_columns([atom.expr for atom in atoms_of(self._unit.filter)])
-        self._computed = tuple(expr for expr in self._unit.slots if not is_leaf(expr))
+        self._dimensions = plan.accesses[unit].dimensions
+        self._schema = self._unit.stream.schema
+        kept = [*(dimension.expr for dimension in self._dimensions), *self._unit.slots]
+        self._computed = tuple(dict.fromkeys(expr for expr in kept if not is_leaf(expr)))
         self._computed_leaves = leaf_columns(self._computed)
-        self.slot_count = len(self._unit.slots)
-        self.layouts = [Layout(storage_of(expr.type), machine_dtype(expr.type)) for expr in self._unit.slots]
+        self.keys, self.slots = len(self._dimensions), len(self._unit.slots)
+        self.layouts = [Layout(Storage.FIXED, f"int{dimension.bits}") for dimension in self._dimensions]
+        self.layouts += [Layout(storage_of(expr.type), machine_dtype(expr.type)) for expr in self._unit.slots]
         self.payload_at: dict[str, int] = {}
-        schema = self._unit.stream.schema
+        self._carried: list[str] = []
         for name in self._unit.payload:
-            shared = self._slot_with_same_bytes(name, schema.field(name).type)
-            if shared is None:
-                of = schema.field(name).type
-                self.payload_at[name] = len(self.layouts)
-                self.layouts.append(Layout(arrow_storage(of), f"uint{8 * min(8, arrow_width(of) or 8)}"))
-            else:
-                self.payload_at[name] = shared
-        leaves = [*self._filter_leaves, *leaf_columns(self._unit.slots)]
+            self._place(name, plan.axis.factors[unit])
+        self.stored = len(self.layouts)
+        self._place_probe(plan.accesses[1 - unit].dimensions, unit)
+        leaves = [*self._filter_leaves, *leaf_columns(kept), *self._probe_extra]
         self.columns = tuple(dict.fromkeys([*(column_of(leaf) for leaf in leaves), *self._unit.payload]))
 
-    def _slot_with_same_bytes(self, name: str, of: pa.DataType) -> int | None:
-        """Return the slot that holds column ``name`` bit for bit, so that it is kept once."""
-        for index, expr in enumerate(self._unit.slots):
-            if not is_leaf(expr) or column_of(expr) != name or len(list(walk(expr))) > 1:
-                continue
+    def _place(self, name: str, factor: int) -> None:
+        """Decide where the shown column ``name`` waits; what is there bit for bit is kept once."""
+        of = self._schema.field(name).type
+        if name == self._unit.stream.time and factor == 1 and arrow_width(of) == 8:
+            self.payload_at[name] = TIMES
+            return
+        shared = self._column_with_same_bytes(name, of)
+        if shared is not None:
+            self.payload_at[name] = shared
+            return
+        self.payload_at[name] = len(self.layouts)
+        self._carried.append(name)
+        self.layouts.append(Layout(arrow_storage(of), f"uint{8 * min(8, arrow_width(of) or 8)}"))
+
+    def _column_with_same_bytes(self, name: str, of: pa.DataType) -> int | None:
+        column = Column(sql_type(of), self._role, name)
+        for k, dimension in enumerate(self._dimensions):
+            plain = dimension.expr.type.kind in (Kind.INT, Kind.DATE, Kind.TIMESTAMP, Kind.DURATION)
+            if dimension.expr == column and plain and not dimension.hashed and arrow_width(of) * 8 == dimension.bits:
+                return None if pa.types.is_date64(of) else k
+        for k, expr in enumerate(self._unit.slots):
             layout = Layout(storage_of(expr.type), machine_dtype(expr.type))
-            if layout.storage is not arrow_storage(of):
-                return None
-            same_width = np.dtype(layout.dtype).itemsize == arrow_width(of)
-            return index if layout.storage is not Storage.FIXED or same_width else None
+            if expr == column and layout.storage is arrow_storage(of):
+                same = layout.storage is not Storage.FIXED or np.dtype(layout.dtype).itemsize == arrow_width(of)
+                return self.keys + k if same else None
         return None
+
+    def _place_probe(self, partners: tuple[Dimension, ...], unit: int) -> None:
+        """Find what this unit's tuples need when they probe: leaves of conditions, and hashes."""
+        atoms = [condition.atom for dimension in partners for condition in dimension.conditions]
+        mine = [leaf for leaf in leaf_columns(atoms) if roles_of(leaf) == {unit}]
+        self.probe_leaves = tuple(mine)
+        hashed = [dimension.partner for dimension in partners if dimension.partner is not None]
+        self._probe_extra: list[Expr] = []
+        at: dict[Expr, int] = {expr: self.keys + k for k, expr in enumerate(self._unit.slots) if is_leaf(expr)}
+        for leaf in [*mine, *hashed]:
+            if leaf not in at:
+                at[leaf] = len(self.layouts)
+                self._probe_extra.append(leaf)
+                self.layouts.append(Layout(storage_of(leaf.type), machine_dtype(leaf.type)))
+        self.probe_at = [at[leaf] for leaf in mine]
+        self._partner_at = {leaf: at[leaf] for leaf in hashed}
+
+    def partner_keys(
+        self, block: Block, dimension: Dimension
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8] | None]:
+        """Return the hash keys that ``block`` looks for in a hashed dimension, and which are not null."""
+        if dimension.partner is None:
+            raise LookupError("a hashed dimension has a partner")
+        vector = block.columns[self._partner_at[dimension.partner]]
+        return _hash(vector), vector.valid
 
     def prepare(self, arrays: Mapping[str, pa.Array], times: npt.NDArray[np.int64], counted: bool) -> Block:
         """Return the block of a batch. Without ROWS windows, filtered tuples are gone at once."""
@@ -98,27 +148,43 @@ class Intake:
                 else:
                     arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
                     times = times[rows]
+        known = self._compute(arrays, keep)
+        present = None
         columns: list[Vector] = []
-        computed = iter(self._compute(arrays, keep))
-        for expr in self._unit.slots:
-            columns.append(leaf_vector(arrays[column_of(expr)], expr) if is_leaf(expr) else next(computed))
-        for name, index in self.payload_at.items():
-            if index >= self.slot_count:
-                columns.append(carried_vector(arrays[name]))
-        return Block(times, tuple(columns), None, keep)
+        for dimension in self._dimensions:
+            vector = self._vector(dimension.expr, arrays, known)
+            if vector.valid is not None:  # a null there never joins
+                present = vector.valid if present is None else present & vector.valid
+            keys = _hash(vector) if dimension.hashed else encode(vector.values, dimension.expr.type, dimension.bits)
+            columns.append(Vector(Layout(Storage.FIXED, f"int{dimension.bits}"), keys))
+        columns += [self._vector(expr, arrays, known) for expr in self._unit.slots]
+        columns += [carried_vector(arrays[name]) for name in self._carried]
+        columns += [leaf_vector(arrays[column_of(leaf)], leaf) for leaf in self._probe_extra]
+        block = Block(times, tuple(columns), None, keep)
+        if present is None:
+            return block
+        mask = present != 0
+        if counted:
+            return Block(times, tuple(columns), None, mask if keep is None else keep & mask)
+        return block.take(np.flatnonzero(mask))
 
-    def _compute(self, arrays: Mapping[str, pa.Array], keep: npt.NDArray[np.bool_] | None) -> list[Vector]:
-        """Compute the slots; tuples that failed the filter must not raise errors."""
+    def _vector(self, expr: Expr, arrays: Mapping[str, pa.Array], known: Mapping[Expr, Vector]) -> Vector:
+        return known[expr] if expr in known else leaf_vector(arrays[column_of(expr)], expr)
+
+    def _compute(self, arrays: Mapping[str, pa.Array], keep: npt.NDArray[np.bool_] | None) -> dict[Expr, Vector]:
+        """Compute keys and slots; tuples that failed the filter must not raise errors."""
         if not self._computed:
-            return []
+            return {}
         if keep is None:
-            return self._run(arrays, self._computed_leaves, self._computed, None)
+            made = self._run(arrays, self._computed_leaves, self._computed, None)
+            return dict(zip(self._computed, made, strict=True))
         rows = np.flatnonzero(keep)
         small = {column_of(leaf): arrays[column_of(leaf)].take(pa.array(rows)) for leaf in self._computed_leaves}
         made = self._run(small, self._computed_leaves, self._computed, None)
         spread = np.zeros(len(keep), dtype=np.int64)
         spread[rows] = np.arange(len(rows))
-        return [vector.take(spread) if len(rows) else _blank(vector, len(keep)) for vector in made]
+        made = [vector.take(spread) if len(rows) else _blank(vector, len(keep)) for vector in made]
+        return dict(zip(self._computed, made, strict=True))
 
     def _run(
         self, arrays: Mapping[str, pa.Array], leaves: list[Expr], outputs: tuple[Expr, ...], keep: Formula | None
@@ -146,3 +212,12 @@ class Intake:
 def _blank(vector: Vector, count: int) -> Vector:
     """Return ``count`` zeros in the layout of ``vector``."""
     return Vector(vector.layout, np.zeros(count, dtype=vector.layout.dtype), None)
+
+
+def _hash(vector: Vector) -> npt.NDArray[np.int32]:
+    """Return a 32-bit key of each text or 128-bit value."""
+    from crosswind.kernel.arrange import hash_texts, hash_wides
+
+    if vector.layout.storage is Storage.TEXT and vector.text is not None:
+        return hash_texts(vector.values, vector.text)
+    return hash_wides(vector.values)

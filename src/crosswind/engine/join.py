@@ -35,9 +35,8 @@ from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Rows
-from crosswind.window.arrival import Release, Sorter, Watermark
+from crosswind.window.arrival import END, Release, Sorter, Watermark
 from crosswind.window.block import Block
-from crosswind.window.join_window import JoinWindow
 
 __all__ = ["Join"]
 
@@ -50,7 +49,14 @@ class Join:
     """
 
     def __init__(
-        self, plan: Plan, lateness: Mapping[str, int], *, ordered: bool, keep_late: bool, basic_window: int
+        self,
+        plan: Plan,
+        lateness: Mapping[str, int],
+        *,
+        index: str,
+        ordered: bool,
+        keep_late: bool,
+        basic_window: int,
     ) -> None:
         self._plan = plan
         streams = dict.fromkeys(unit.stream.name for unit in plan.units)
@@ -61,8 +67,7 @@ class Join:
         self._limits = [plan.axis.age_limit(unit.stream.window) for unit in plan.units]
         self._rows = [w.count if isinstance(w, Rows) else None for w in (unit.stream.window for unit in plan.units)]
         self._counted = any(count is not None for count in self._rows)
-        windows = tuple(JoinWindow(tuple(i.layouts), basic_window, self._counted) for i in self._intakes)
-        self._strategy: Strategy = Kang(plan, windows)
+        self._strategy: Strategy = Kang(plan, self._intakes, index, basic_window, self._counted)
         self._materialiser = Materialiser(plan, self._intakes)
         self._sorter = Sorter(len(plan.units))
         self._watermarks = {name: Watermark(lateness[name]) for name in streams}
@@ -152,7 +157,7 @@ class Join:
         """Say that no stream will bring anything more; return the last results and close."""
         began = clock.perf_counter()
         self._check_usable(None)
-        table = self._hand_out(self._move(dict.fromkeys(self._watermarks, INT64_MAX)), began)
+        table = self._hand_out(self._move(dict.fromkeys(self._watermarks, END)), began)
         self._closed = "finished"
         return table
 
@@ -208,8 +213,9 @@ class Join:
             bytes_held=sum(window.nbytes for window in windows) + self._sorter.nbytes,
             pushes=self._latencies.count,
             latency_ms=self._latencies.quantiles_ms(),
-            engine="kang",
-            index="scan",
+            engine=self._strategy.name,
+            index={u.stream.alias: i.chosen for u, i in zip(self._plan.units, self._strategy.indexes, strict=True)},
+            reason={u.stream.alias: i.reason for u, i in zip(self._plan.units, self._strategy.indexes, strict=True)},
         )
 
     # -- snapshot and restore ------------------------------------------------
@@ -376,6 +382,7 @@ class Join:
                 if release is not None:
                     results += self._join_release(unit, release, released)
         self._expire(marks)
+        self._strategy.settle()
         return results
 
     def _expire(self, marks: list[int]) -> None:
@@ -447,7 +454,7 @@ class Join:
 
     def _hand_out(self, results: list[pa.Table], began: float) -> pa.Table:
         if self._ordered is not None:
-            results = self._ordered.release(min(mark.value for mark in self._watermarks.values()))
+            results = self._ordered.release(min(INT64_MAX, *(mark.value for mark in self._watermarks.values())))
         table = pa.concat_tables(results) if results else self.schema.empty_table()
         self._results += table.num_rows
         self._latencies.add(clock.perf_counter() - began)

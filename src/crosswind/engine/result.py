@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.engine.intake import Intake, evaluate
+from crosswind.engine.intake import TIMES, Intake, evaluate
 from crosswind.engine.strategy import Matches
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import column_of, is_leaf, leaf_columns, leaf_vector, to_arrow
@@ -14,15 +14,15 @@ from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.physical import Storage
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, Literal
-from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
+from crosswind.window.join_window import Residents
 from crosswind.window.vector import Layout, Vector
 
 __all__ = ["Materialiser", "gather", "gather_times"]
 
 
 def gather(
-    windows: list[BasicWindow],
+    residents: Residents,
     layout: Layout,
     column: int,
     which: npt.NDArray[np.int64],
@@ -32,11 +32,10 @@ def gather(
     from crosswind.kernel.gather import gather_text, gather_width
 
     if layout.storage is Storage.OPAQUE:
-        return _gather_opaque(windows, layout, column, which, rows)
-    table = np.array([w.row()[2 + 3 * column : 5 + 3 * column] for w in windows], dtype=np.int64)
-    values, valids, texts = (np.ascontiguousarray(table[:, k]) for k in range(3))
+        return _gather_opaque(residents, layout, column, which, rows)
+    values, valids, texts = (np.ascontiguousarray(residents.columns[:, 3 * column + k]) for k in range(3))
     valid = None
-    if any(window.has_nulls(range(column, column + 1)) for window in windows):
+    if any(item.has_nulls(range(column, column + 1)) for item in residents.items):
         valid = gather_width(valids, which, rows, 1)
     if layout.storage is Storage.TEXT:
         offsets, text = gather_text(values, texts, which, rows)
@@ -51,19 +50,19 @@ def gather_times(matches: Matches) -> npt.NDArray[np.int64]:
     """Fetch the times of the matched tuples from their basic windows."""
     from crosswind.kernel.gather import gather_width
 
-    addresses = np.array([window.row()[0] for window in matches.windows], dtype=np.int64)
+    addresses = np.array([item.times.ctypes.data for item in matches.residents.items], dtype=np.int64)
     return gather_width(addresses, matches.which, matches.rows, 8).view(np.int64)
 
 
 def _gather_opaque(
-    windows: list[BasicWindow],
+    residents: Residents,
     layout: Layout,
     column: int,
     which: npt.NDArray[np.int64],
     rows: npt.NDArray[np.int64],
 ) -> Vector:
     used, place = np.unique(which, return_inverse=True)
-    parts = [windows[w].column(column).arrow for w in used]
+    parts = [residents.items[w].column(column).arrow for w in used]
     starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
     whole = pa.chunked_array(parts).unify_dictionaries().combine_chunks()
     whole = pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
@@ -109,10 +108,13 @@ class Materialiser:
     def _fetch(self, unit: int, block: Block, matches: Matches, role: int, name: str) -> pa.Array:
         intake = self._intakes[role]
         index = intake.payload_at[name]
-        if role == unit:
+        if index == TIMES:
+            times = block.times[matches.probes] if role == unit else gather_times(matches)
+            vector = Vector(Layout(Storage.FIXED), times)
+        elif role == unit:
             vector = block.columns[index].take(matches.probes)
         else:
-            vector = gather(matches.windows, intake.layouts[index], index, matches.which, matches.rows)
+            vector = gather(matches.residents, intake.layouts[index], index, matches.which, matches.rows)
         return to_arrow(vector, self._plan.units[role].stream.schema.field(name).type)
 
     def _compute(self, leaves: dict[Expr, Vector], count: int) -> dict[Expr, Vector]:

@@ -19,7 +19,8 @@ from crosswind.query import parse, parse_duration
 __all__ = ["ENGINES", "INDEXES", "choose", "open", "plan_for", "run"]
 
 ENGINES = ("auto", "kang")
-INDEXES = ("auto", "scan")
+INDEXES = ("auto", "scan", "band", "hash")
+_BASIC_WINDOW = 4096
 _CHUNK = 8192
 """Tuples of a stream that ``run`` replays at a time."""
 
@@ -80,6 +81,7 @@ def open(
     workers: int | None = None,
     ordered: bool = False,
     keep_late: bool = False,
+    basic_window: int | None = None,
     restore: bytes | None = None,
 ) -> Join:
     """Open a live join in this process.
@@ -101,6 +103,8 @@ def open(
         Give results in time order, held back until the watermark has passed them.
     keep_late : bool
         Keep tuples that came too late for :meth:`Join.late`, instead of only counting them.
+    basic_window : int, optional
+        Tuples in a basic window; chosen if left out.
     restore : bytes, optional
         What :meth:`Join.snapshot` of a join with the same query returned.
 
@@ -124,7 +128,14 @@ def open(
     choose("index", index, INDEXES)
     if workers not in (None, 1):
         raise InputError(f"workers={workers!r} is not possible: the engine 'kang' has one worker; leave workers out.")
-    join = Join(plan, _lateness(plan, lateness), ordered=ordered, keep_late=keep_late, basic_window=4096)
+    join = Join(
+        plan,
+        _lateness(plan, lateness),
+        index=index,
+        ordered=ordered,
+        keep_late=keep_late,
+        basic_window=basic_window or _BASIC_WINDOW,
+    )
     if restore is not None:
         join.restore(restore)
     return join

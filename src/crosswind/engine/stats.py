@@ -32,8 +32,10 @@ class Stats:
         Calls of push, advance and finish.
     latency_ms : dict of str to float
         Quantiles of the time those calls took (the last 4096 of them).
-    engine, index : str
-        What was chosen.
+    engine : str
+        The strategy at work.
+    index, reason : dict of str to str
+        By alias: how the window is arranged (the latest choice), and why.
     """
 
     tuples_in: dict[str, int]
@@ -47,7 +49,8 @@ class Stats:
     pushes: int
     latency_ms: dict[str, float]
     engine: str
-    index: str
+    index: dict[str, str]
+    reason: dict[str, str]
 
 
 @dataclass

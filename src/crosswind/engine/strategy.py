@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.window.basic import BasicWindow
+from crosswind.engine.index import Index
 from crosswind.window.block import Block
-from crosswind.window.join_window import JoinWindow
+from crosswind.window.join_window import JoinWindow, Resident, Residents
 
 __all__ = ["Bounds", "Fault", "Matches", "Strategy"]
 
@@ -28,9 +28,9 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Matches:
-    """Pairs found: tuple ``rows[k]`` of ``windows[which[k]]`` with tuple ``probes[k]`` of the block."""
+    """Pairs found: tuple ``rows[k]`` of resident ``which[k]`` with tuple ``probes[k]`` of the block."""
 
-    windows: list[BasicWindow]
+    residents: Residents
     which: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
     probes: npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ class Matches:
 class Fault(Exception):
     """A kernel met an overflow at this pair; the session turns it into the user's error."""
 
-    def __init__(self, window: BasicWindow, row: int, probe: int) -> None:
+    def __init__(self, window: Resident, row: int, probe: int) -> None:
         super().__init__()
         self.window = window
         self.row = row
@@ -52,10 +52,15 @@ class Fault(Exception):
 class Strategy(Protocol):
     """One way to spread the work of a join over workers."""
 
+    name: str
     windows: tuple[JoinWindow, ...]
+    indexes: list[Index]
 
     def probe(self, unit: int, block: Block, bounds: Bounds) -> Iterator[Matches]:
         """Find the partners of new tuples of ``unit`` in the window of the other unit."""
 
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` wait in its window."""
+
+    def settle(self) -> None:
+        """Arrange and merge what has been sealed; called when a push is past all errors."""

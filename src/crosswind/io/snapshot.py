@@ -128,7 +128,7 @@ def _decode(body: memoryview, layouts: list[Layout]) -> Block:
     with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
         batch = reader.read_next_batch()
     columns = []
-    for k, layout in enumerate(layouts):
+    for k, layout in enumerate(layouts[: sum(name.startswith("c") for name in batch.schema.names)]):
         vector = carried_vector(batch.column(f"c{k}"))
         values = vector.values
         if layout.storage is Storage.FIXED:

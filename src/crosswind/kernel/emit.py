@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 
 from crosswind.errors import UnsupportedError
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
+from crosswind.plan.bounds import bounds, cast_factor, machine_literal, type_bounds
 from crosswind.plan.logic import And, Atom, Formula
 from crosswind.plan.physical import Storage, machine_dtype, storage_of
 from crosswind.query.tree import COMPARISONS, Call, Expr, Literal, UserFunction
 from crosswind.query.types import BOOL, UNITS_PER_SECOND, Kind, SqlType
 
-__all__ = ["Emitter", "Facts", "Leaf", "bounds"]
+__all__ = ["Emitter", "Facts", "Leaf"]
 
 _SYMBOL = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _TOTAL = {
@@ -58,7 +58,6 @@ _MATH = {
 }
 _LOGS = {"ln": "np.log({0})", "log10": "np.log10({0})", "log2": "np.log2({0})"}
 _CHECKED = {"add": "add_checked", "sub": "sub_checked", "mul": "mul_checked"}
-_INTEGRAL = (Kind.INT, Kind.DECIMAL, Kind.TIMESTAMP, Kind.DATE, Kind.DURATION)
 _PLAIN = {"add": "+", "sub": "-", "mul": "*"}
 
 
@@ -90,74 +89,8 @@ class _Value:
     text: tuple[str, str, str] = ("", "", "")
 
 
-def bounds(expr: Expr) -> tuple[int, int]:
-    """Return the least and greatest machine integer that ``expr`` can be (before any check)."""
-    if isinstance(expr, Literal):
-        value = _machine_literal(expr)
-        return (value, value) if isinstance(value, int) else (0, 0)
-    if isinstance(expr, Call):
-        args = [bounds(arg) for arg in expr.args]
-        match expr.op:
-            case "add":
-                return args[0][0] + args[1][0], args[0][1] + args[1][1]
-            case "sub":
-                return args[0][0] - args[1][1], args[0][1] - args[1][0]
-            case "mul":
-                corners = [a * b for a in args[0] for b in args[1]]
-                return min(corners), max(corners)
-            case "neg":
-                return -args[0][1], -args[0][0]
-            case "abs":
-                return 0, max(abs(args[0][0]), abs(args[0][1]))
-            case "cast" if expr.args[0].type.kind in _INTEGRAL and not expr.args[0].type.is_wide:
-                low, high = args[0][0] * _factor(expr), args[0][1] * _factor(expr)
-                return (low, high) if expr.type.kind in _INTEGRAL else _type_bounds(expr.type)
-    return _type_bounds(expr.type)
-
-
-def _type_bounds(of: SqlType) -> tuple[int, int]:
-    match of.kind:
-        case Kind.INT:
-            return -(2 ** (of.bits - 1)), 2 ** (of.bits - 1) - 1
-        case Kind.DATE:
-            return -(2**31), 2**31 - 1
-        case Kind.DECIMAL if not of.is_wide:
-            return -(10**of.precision) + 1, 10**of.precision - 1
-        case _:
-            return INT64_MIN, INT64_MAX
-
-
-def _clip(span: tuple[int, int]) -> tuple[int, int]:
-    return max(span[0], INT64_MIN), min(span[1], INT64_MAX)
-
-
 def _ticks(of: SqlType) -> int:
     return UNITS_PER_SECOND[of.unit]
-
-
-def _factor(expr: Call) -> int:
-    """Return what a widening cast multiplies machine integers with (1: nothing)."""
-    source, target = expr.args[0].type, expr.type
-    if target.kind is Kind.DECIMAL and source.kind in (Kind.INT, Kind.DECIMAL):
-        return 10 ** max(0, target.scale - (source.scale if source.kind is Kind.DECIMAL else 0))
-    if target.kind in (Kind.TIMESTAMP, Kind.DURATION):
-        if source.kind is Kind.DATE:
-            return 86_400 * _ticks(target)
-        if source.kind is target.kind:
-            return max(1, _ticks(target) // _ticks(source))
-    return 1
-
-
-def _machine_literal(literal: Literal) -> int | float | None:
-    """Return the number by which the machine represents a literal; None where it is null."""
-    value = literal.value
-    if isinstance(value, Decimal):
-        return int(value.scaleb(literal.type.scale))
-    if isinstance(value, bool):
-        return int(value)
-    if literal.type.kind is Kind.DECIMAL and isinstance(value, int):
-        return value * 10**literal.type.scale
-    return value if isinstance(value, int | float) else None
 
 
 class Emitter:
@@ -165,15 +98,15 @@ class Emitter:
 
     Parameters
     ----------
-    leaves : mapping of Expr to Leaf
-        Where each column or slot is read from.
+    leaves : mapping of Expr to Leaf or str
+        Where each column or slot is read from; a str is a variable that holds its value.
     facts : Facts
         What the data is known to be free of.
     indent : str
         Put before every line.
     """
 
-    def __init__(self, leaves: Mapping[Expr, Leaf], facts: Facts, indent: str) -> None:
+    def __init__(self, leaves: Mapping[Expr, Leaf | str], facts: Facts, indent: str) -> None:
         self.lines: list[str] = []
         self.functions: dict[str, UserFunction] = {}
         self.constants: list[str] = []
@@ -215,7 +148,8 @@ class Emitter:
 
     def _emit(self, expr: Expr) -> _Value:
         if expr in self._leaves:
-            return self._leaf(expr, self._leaves[expr])
+            leaf = self._leaves[expr]
+            return _Value(leaf, None) if isinstance(leaf, str) else self._leaf(expr, leaf)
         if isinstance(expr, Literal):
             return self._literal(expr)
         if not isinstance(expr, Call):
@@ -261,7 +195,7 @@ class Emitter:
             return _Value("", "False" if value is None else None, text=(f"{name}_OFFSETS.ctypes.data", f"{name}.ctypes.data", "0"))
         if value is None:
             return _Value(_zero(literal.type), "False", low="np.uint64(0)")
-        number = _machine_literal(literal)
+        number = machine_literal(literal)
         if literal.type.is_wide and isinstance(number, int):
             unsigned = number & (2**128 - 1)
             high, low = unsigned >> 64, unsigned & (2**64 - 1)
@@ -457,20 +391,23 @@ class Emitter:
             raise UnsupportedError(
                 f"{source} cannot be converted to {target} exactly; convert the other side to DOUBLE."
             )
-        low, high = _type_bounds(target)
+        low, high = type_bounds(target)
         cut = self._name(f"np.trunc(np.float64({arg.code}))")
         fits = self._name(f"({cut} >= {float(low)!r}) & ({cut} < {float(high + 1)!r})")
         self._fault(f"not {fits}", arg.valid)
         return _Value(self._name(f"np.int64({cut}) if {fits} else np.int64(0)"), arg.valid)
 
     def _integral_cast(self, expr: Call, arg: _Value, target: SqlType) -> _Value:
-        source, factor = expr.args[0].type, _factor(expr)
+        source, factor = expr.args[0].type, cast_factor(expr)
         wide = f"np.int64({arg.code})"
         if factor > 1:
             low, high = bounds(expr)
             if low < INT64_MIN or high > INT64_MAX:
-                return self._checked(f"mul_checked({wide}, np.int64({factor}))", arg.valid)
-            return _Value(self._name(f"{wide} * np.int64({factor})"), arg.valid)
+                scaled = self._checked(f"mul_checked({wide}, np.int64({factor}))", arg.valid)
+            else:
+                scaled = _Value(self._name(f"{wide} * np.int64({factor})"), arg.valid)
+            self._fit(scaled.code, (low, high), target, arg.valid)
+            return scaled
         if source.kind is Kind.DECIMAL:
             drop = 10 ** (source.scale - (target.scale if target.kind is Kind.DECIMAL else 0))
             if drop > 1:
@@ -482,10 +419,14 @@ class Emitter:
             wide = self._name(f"{wide} // np.int64({86_400 * _ticks(source)})")
         elif source.kind is target.kind and source.unit and _ticks(source) > _ticks(target):
             wide = self._name(f"{wide} // np.int64({_ticks(source) // _ticks(target)})")
-        span, room = _clip(bounds(expr.args[0])), _type_bounds(target)
-        if target.kind in (Kind.INT, Kind.DECIMAL) and (span[0] < room[0] or span[1] > room[1]):
-            self._fault(f"({wide} < np.int64({room[0]})) | ({wide} > np.int64({room[1]}))", arg.valid)
+        self._fit(wide, bounds(expr.args[0]), target, arg.valid)
         return _Value(self._name(wide), arg.valid)
+
+    def _fit(self, code: str, span: tuple[int, int], target: SqlType, valid: str | None) -> None:
+        """Note an overflow where ``code``, somewhere in ``span``, has too many digits for ``target``."""
+        room = type_bounds(target)
+        if target.kind in (Kind.INT, Kind.DECIMAL) and (span[0] < room[0] or span[1] > room[1]):
+            self._fault(f"({code} < np.int64({room[0]})) | ({code} > np.int64({room[1]}))", valid)
 
     # -- small things --------------------------------------------------------
 

@@ -21,6 +21,8 @@ __all__ = [
     "add_checked",
     "ceil_long",
     "fetch",
+    "float32_of_key",
+    "float64_of_key",
     "floor_long",
     "fmod",
     "mul_checked",
@@ -88,6 +90,30 @@ def _checked_signature(method):
         return context.make_tuple(builder, signature.return_type, (value, over))
 
     return result(types.int64, types.int64), codegen
+
+
+def _reinterpret(source, target, bits):
+    """Return signature and code: the ordered integer ``key`` as the float it stands for."""
+
+    def codegen(context, builder, signature, args):
+        lane = ir.IntType(bits)
+        sign = builder.ashr(args[0], ir.Constant(lane, bits - 1))
+        flipped = builder.xor(args[0], builder.and_(sign, ir.Constant(lane, 2 ** (bits - 1) - 1)))
+        return builder.bitcast(flipped, ir.FloatType() if bits == 32 else ir.DoubleType())
+
+    return target(source), codegen
+
+
+@intrinsic
+def float32_of_key(typingctx, key):
+    """Return the float whose key is ``key``."""
+    return _reinterpret(types.int32, types.float32, 32)
+
+
+@intrinsic
+def float64_of_key(typingctx, key):
+    """Return the double whose key is ``key``."""
+    return _reinterpret(types.int64, types.float64, 64)
 
 
 @jit()

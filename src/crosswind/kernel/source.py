@@ -20,6 +20,8 @@ from crosswind.kernel.runtime import (
     add_checked,
     ceil_long,
     fetch,
+    float32_of_key,
+    float64_of_key,
     floor_long,
     fmod,
     mul_checked,

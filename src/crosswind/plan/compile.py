@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crosswind.plan.axis import TimeAxis, axis_of
+from crosswind.plan.box import Dimension, box_of
 from crosswind.plan.logic import And, Atom, Formula, Or, atoms_of, conjuncts, normal_form
-from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, Slot, SlotTable
+from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, SlotTable
 from crosswind.plan.split import Split, split
 from crosswind.query.tree import Call, Column, Expr, Query, Stream, roles_of, walk
 
-__all__ = ["Plan", "PlannedQuery", "Unit", "compile_plan"]
+__all__ = ["Access", "Plan", "PlannedQuery", "Unit", "compile_plan", "move_expr"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,17 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class Access:
+    """How the window of a unit is searched: boxes in ``dimensions``, then ``residual``.
+
+    The residual is over slots. Without dimensions it is the whole condition.
+    """
+
+    dimensions: tuple[Dimension, ...]
+    residual: Formula
+
+
+@dataclass(frozen=True)
 class PlannedQuery:
     """A query, its predicate split, and which unit plays each of its roles."""
 
@@ -45,12 +57,16 @@ class PlannedQuery:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a set of queries is run: units, one program a unit, one routing table."""
+    """How a set of queries is run: units, one program a unit, one routing table.
+
+    ``accesses``, one a unit, say how a window is searched (for two streams and one query).
+    """
 
     units: tuple[Unit, ...]
     queries: tuple[PlannedQuery, ...]
     programs: tuple[Program, ...]
     routes: tuple[Route, ...]
+    accesses: tuple[Access, ...]
     axis: TimeAxis
 
     def units_of(self, stream: str) -> tuple[int, ...]:
@@ -77,10 +93,17 @@ def compile_plan(queries: Mapping[str, Query]) -> Plan:
         others = tuple(p for p in conjuncts(formula) if p not in parts.filters)
         compiler.add(name, units, (*others, *shared))
     payload = _payload(planned, len(streams))
+    slots = SlotTable(len(streams))
+    accesses: list[Access] = []
+    if len(queries) == 1 and len(streams) == 2:
+        condition = And(tuple(part for part in compiler.conditions if _units_in(part) or part == Or(())))
+        boxes = [box_of(condition, unit) for unit in range(2)]
+        accesses = [Access(box.dimensions, slots.rewrite_formula(box.residual)) for box in boxes]
     units_made = tuple(
-        Unit(stream, And(tuple(filters[i])), compiler.table.slots(i), payload[i]) for i, stream in enumerate(streams)
+        Unit(stream, And(tuple(filters[i])), slots.slots(i), payload[i]) for i, stream in enumerate(streams)
     )
-    return Plan(units_made, tuple(planned), compiler.programs(), tuple(compiler.routes), axis_of(streams))
+    routes = tuple(compiler.routes)
+    return Plan(units_made, tuple(planned), compiler.programs(), routes, tuple(accesses), axis_of(streams))
 
 
 def _place(queries: Mapping[str, Query]) -> tuple[list[Stream], dict[str, tuple[int, ...]]]:
@@ -133,7 +156,7 @@ class _Compiler:
     """Allocates tags and registers while queries are added one after another."""
 
     def __init__(self, units: int) -> None:
-        self.table = SlotTable(units)
+        self.conditions: tuple[Formula, ...] = ()
         self.routes = [Route(unit, (unit,), unit, (), ()) for unit in range(units)]
         self._code: list[list[Instruction]] = [[] for _ in range(units)]
         self._registers: list[dict[Formula, int]] = [{} for _ in range(units)]
@@ -144,6 +167,7 @@ class _Compiler:
 
     def add(self, name: str, units: tuple[int, ...], conditions: tuple[Formula, ...]) -> None:
         """Add a query: for each of its streams, a route through the windows of the others."""
+        self.conditions = conditions
         for source in units:
             joined, tag, left = (source,), source, list(conditions)
             for target in _probe_order(source, units, conditions):
@@ -173,8 +197,7 @@ class _Compiler:
         known = self._registers[unit]
         if formula not in known:
             if isinstance(formula, Atom):
-                atom = self.table.rewrite(formula.expr)
-                step = Instruction(Opcode.CMP, len(known), atom=atom)
+                step = Instruction(Opcode.CMP, len(known), atom=formula.expr)
             else:
                 sources = tuple(self._evaluate(unit, part) for part in formula.parts)
                 step = Instruction(Opcode.AND if isinstance(formula, And) else Opcode.OR, len(known), sources)
@@ -197,15 +220,3 @@ def _probe_order(source: int, units: tuple[int, ...], conditions: tuple[Formula,
         rest.remove(chosen)
         joined.add(chosen)
     return order
-
-
-def slots_of(program: Program, unit: int) -> tuple[int, ...]:
-    """Return the slot numbers of ``unit`` that ``program`` reads, in order."""
-    used = {
-        node.index
-        for step in program.instructions
-        if step.atom is not None
-        for node in walk(step.atom)
-        if isinstance(node, Slot) and node.unit == unit
-    }
-    return tuple(sorted(used))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from crosswind.plan.axis import TimeAxis
-from crosswind.plan.compile import Plan, PlannedQuery, Unit
+from crosswind.plan.compile import Access, Plan, PlannedQuery, Unit
 from crosswind.plan.logic import And, Atom, Formula
-from crosswind.plan.program import ALWAYS, Opcode, Program, Route, Slot
+from crosswind.plan.program import ALWAYS, Opcode, Program, Route
 from crosswind.plan.split import Band, Key, Side
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Call, Expr, Rows, Stream, roles_of
@@ -23,12 +23,13 @@ Section = tuple[str, list[str]]
 def describe(plan: Plan) -> list[Section]:
     """Return the plan as sections: streams, predicate, program, routes."""
     streams = tuple(unit.stream for unit in plan.units)
-    sections: list[Section] = [("streams", [_unit_line(unit, plan.axis) for unit in plan.units])]
+    accesses = plan.accesses or (Access((), And(())),) * len(streams)
+    sections: list[Section] = [("streams", [_unit_line(u, a, plan.axis) for u, a in zip(plan.units, accesses, strict=True)])]
     for entry in plan.queries:
         sections += _predicate(entry, streams, plan)
     for program in plan.programs:
         title = "program" if program.unit == 0 else ""
-        sections.append((title, _program_lines(program, plan, streams)))
+        sections.append((title, _program_lines(program, streams)))
     sections.append(("routes", [_route_line(route, streams) for route in plan.routes]))
     return sections
 
@@ -49,10 +50,11 @@ def pairs_per_second(plan: Plan, rate: float) -> float | None:
     return total
 
 
-def _unit_line(unit: Unit, axis: TimeAxis) -> str:
+def _unit_line(unit: Unit, access: Access, axis: TimeAxis) -> str:
     stream = unit.stream
     name = stream.name if stream.name == stream.alias else f"{stream.name} AS {stream.alias}"
-    slots = ", ".join(dict.fromkeys(format_expr(e, _named(stream, e)) for e in unit.slots)) or "nothing"
+    looked_at = [*(dimension.expr for dimension in access.dimensions), *unit.slots]
+    slots = ", ".join(dict.fromkeys(format_expr(e, _named(stream, e)) for e in looked_at)) or "nothing"
     shown = ", ".join(unit.payload) or "nothing"
     limit = axis.age_limit(stream.window)
     waits = "" if limit is None else f" (waits up to {limit:,} ticks)"
@@ -119,12 +121,12 @@ def _band(band: Band, streams: tuple[Stream, ...]) -> str:
     return text + ("" if band.exact else "   (floats: candidates are checked as written)")
 
 
-def _program_lines(program: Program, plan: Plan, streams: tuple[Stream, ...]) -> list[str]:
+def _program_lines(program: Program, streams: tuple[Stream, ...]) -> list[str]:
     lines = [f"join unit {program.unit}, window of {streams[program.unit].alias}:"]
     for step in program.instructions:
         match step.opcode:
             case Opcode.CMP if step.atom is not None:
-                text = f"CMP   r{step.target} <- {format_expr(_unslotted(step.atom, plan), streams)}"
+                text = f"CMP   r{step.target} <- {format_expr(step.atom, streams)}"
             case Opcode.JOIN:
                 condition = "always" if step.sources[0] == ALWAYS else f"r{step.sources[0]}"
                 text = f"JOIN  {condition} on tag {step.on} -> tag {step.target}"
@@ -132,15 +134,6 @@ def _program_lines(program: Program, plan: Plan, streams: tuple[Stream, ...]) ->
                 text = f"{step.opcode.value:<4}  r{step.target} <- {', '.join(f'r{k}' for k in step.sources)}"
         lines.append(f"  {text}")
     return lines
-
-
-def _unslotted(expr: Expr, plan: Plan) -> Expr:
-    """Return ``expr`` with slots replaced by what they hold."""
-    if isinstance(expr, Slot):
-        return plan.units[expr.unit].slots[expr.index]
-    if isinstance(expr, Call):
-        return Call(expr.type, expr.op, tuple(_unslotted(arg, plan) for arg in expr.args), expr.function, start=expr.start)
-    return expr
 
 
 def _route_line(route: Route, streams: Sequence[Stream]) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from crosswind.plan.logic import Atom, Formula
 from crosswind.query.tree import Call, Column, Expr, Literal, roles_of
 
 __all__ = ["ALWAYS", "Instruction", "Opcode", "Program", "Route", "Slot", "SlotTable"]
@@ -90,6 +91,12 @@ class SlotTable:
     def slots(self, unit: int) -> tuple[Expr, ...]:
         """Return the expressions that tuples of ``unit`` carry."""
         return tuple(self._slots[unit])
+
+    def rewrite_formula(self, formula: Formula) -> Formula:
+        """Return ``formula`` with its atoms rewritten."""
+        if isinstance(formula, Atom):
+            return Atom(self.rewrite(formula.expr))
+        return type(formula)(tuple(self.rewrite_formula(part) for part in formula.parts))
 
     def rewrite(self, expr: Expr) -> Expr:
         """Return ``expr`` with every largest single-stream part replaced by its slot.

@@ -15,7 +15,10 @@ import numpy.typing as npt
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.window.block import Block, concat_blocks
 
-__all__ = ["Release", "Sorter", "Watermark"]
+__all__ = ["END", "Release", "Sorter", "Watermark"]
+
+END = INT64_MAX + 1
+"""The watermark of a stream that has ended: beyond every time."""
 
 
 @dataclass
@@ -35,7 +38,7 @@ class Watermark:
 
     def advance(self, to: int) -> None:
         """Move to ``to``; a watermark never goes back."""
-        self.value = max(self.value, min(to, INT64_MAX))
+        self.value = max(self.value, to)
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class Sorter:
             return None
         whole = concat_blocks(self.held[unit])
         order = np.argsort(whole.times, kind="stable")
-        count = int(np.searchsorted(whole.times[order], limit, side="right"))
+        count = int(np.searchsorted(whole.times[order], min(limit, INT64_MAX), side="right"))
         self.held[unit] = []
         if count < len(whole):
             self.held[unit].append(whole.take(np.sort(order[count:])))

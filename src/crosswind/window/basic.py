@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from crosswind.plan.keys import PAD
 from crosswind.plan.physical import Storage
 from crosswind.window.block import Block
 from crosswind.window.vector import Layout, Vector, all_valid
@@ -24,6 +25,7 @@ class _Buffer:
 
     def __init__(self, layout: Layout, capacity: int) -> None:
         self.layout = layout
+        self.watch_nans = layout.storage is Storage.FIXED and layout.dtype.startswith("float")
         self.capacity = capacity
         self.valid: npt.NDArray[np.uint8] | None = None
         self.text: npt.NDArray[np.uint8] | None = None
@@ -32,7 +34,7 @@ class _Buffer:
         self.values: npt.NDArray[Any]
         match layout.storage:
             case Storage.FIXED:
-                self.values = np.empty(capacity, dtype=layout.dtype)
+                self.values = np.empty(capacity + PAD, dtype=layout.dtype)
             case Storage.WIDE:
                 self.values = np.empty(2 * capacity, dtype=np.int64)
             case Storage.TEXT:
@@ -51,7 +53,7 @@ class _Buffer:
         match self.layout.storage:
             case Storage.FIXED:
                 self.values[at : at + count] = vector.values
-                self.has_nans = self.has_nans or vector.has_nans
+                self.has_nans = self.has_nans or (self.watch_nans and vector.has_nans)
             case Storage.WIDE:
                 self.values[2 * at : 2 * (at + count)] = vector.values
             case Storage.TEXT:
@@ -132,9 +134,13 @@ class BasicWindow:
         self.time_max = np.iinfo(np.int64).min
         self._buffers = [_Buffer(layout, capacity) for layout in layouts]
         self._row: list[int] | None = None
+        self.arrangement = None
 
     def append(self, block: Block, start: int, stop: int) -> None:
-        """Put tuples ``start`` to ``stop`` of ``block`` at the end; they must fit."""
+        """Put tuples ``start`` to ``stop`` of ``block`` at the end; they must fit.
+
+        Columns of the block beyond those kept here serve only its own probing.
+        """
         at, count = self.length, stop - start
         if self.sealed or at + count > self.capacity:
             raise ValueError(f"{count} tuples do not fit into a basic window of {at}/{self.capacity}")
@@ -144,8 +150,9 @@ class BasicWindow:
             self.numbers[at : at + count] = block.numbers[start:stop]
         self.time_min = min(self.time_min, int(times.min()))
         self.time_max = max(self.time_max, int(times.max()))
-        for buffer, column in zip(self._buffers, block.columns, strict=True):
-            buffer.write(column.slice(start, stop), at)
+        whole = start == 0 and stop == len(block)
+        for buffer, column in zip(self._buffers, block.columns, strict=False):
+            buffer.write(column if whole else column.slice(start, stop), at)
         self.length += count
         self._row = None
         if self.length == self.capacity:
@@ -161,14 +168,16 @@ class BasicWindow:
         for buffer in self._buffers:
             buffer.cut(length)
 
-    def row(self) -> list[int]:
-        """Return the addresses that kernels read: times, numbers, then three a column."""
+    def pointers(self) -> list[int]:
+        """Return the addresses of the columns: three each."""
         if self._row is None:
-            row = [self.times.ctypes.data, self.numbers.ctypes.data]
-            for buffer in self._buffers:
-                row.extend(buffer.pointers())
-            self._row = row
+            self._row = [address for buffer in self._buffers for address in buffer.pointers()]
         return self._row
+
+    @property
+    def number_max(self) -> int:
+        """The greatest sequence number here."""
+        return int(self.numbers[: self.length].max())
 
     def column(self, index: int) -> Vector:
         """Return column ``index`` of the tuples that are here."""

@@ -1,20 +1,59 @@
-"""The window of a join unit: a list of basic windows, oldest first."""
+"""The window of a join unit: basic windows, oldest first; sealed ones arranged and merged."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
+from crosswind.window.run import Run
 from crosswind.window.vector import Layout
 
-__all__ = ["JoinWindow", "Mark"]
+__all__ = ["Arranger", "JoinWindow", "Mark", "Resident", "Residents"]
 
-Mark = tuple[int, int, int]
+Mark = tuple[int, int]
+Resident = BasicWindow | Run
+
+_FAN_IN = 4
+"""Runs of about one size that are merged into one; searches grow with the logarithm."""
+
+_RUN_MAX = 1 << 19
+"""Tuples in the largest run: merging it must not hold up arrivals."""
+
+_SHARE = 8
+"""A run is at most this part of the window: what has expired in it waits for the rest."""
+
+
+class Arranger(Protocol):
+    """Puts the tuples of sealed basic windows in the order of an index."""
+
+    def arrange(self, blocks: list[Block]) -> Run | None:
+        """Return the run of ``blocks``, or None where scanning is the better choice."""
+
+
+@dataclass(frozen=True)
+class Residents:
+    """Basic windows as kernels and gathers see them.
+
+    ``columns`` holds three addresses a column, a row each; ``time_min`` and ``time_max``
+    bound the times of each.
+    """
+
+    items: list[Resident]
+    columns: npt.NDArray[np.int64]
+    time_min: npt.NDArray[np.int64]
+    time_max: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+
+    def pick(self, rows: npt.NDArray[np.int64]) -> Residents:
+        """Return the named ones."""
+        items = [self.items[k] for k in rows]
+        return Residents(items, self.columns[rows], self.time_min[rows], self.time_max[rows], self.lengths[rows])
 
 
 class JoinWindow:
@@ -23,83 +62,126 @@ class JoinWindow:
     Parameters
     ----------
     layouts : tuple of Layout
-        The columns: slots, then payload.
+        The columns: keys, slots, payload.
     capacity : int
-        Tuples in a basic window.
+        Tuples in a basic window when it is sealed.
     numbered : bool
         Whether tuples carry sequence numbers.
+    arranger : Arranger, optional
+        Arranges sealed basic windows; without one they stay as they came.
     """
 
-    def __init__(self, layouts: tuple[Layout, ...], capacity: int, numbered: bool) -> None:
+    def __init__(
+        self, layouts: tuple[Layout, ...], capacity: int, numbered: bool, arranger: Arranger | None = None
+    ) -> None:
         self.layouts = layouts
-        self.numbered = numbered
         self.capacity = capacity
+        self.numbered = numbered
         self.released = 0
-        self._windows: deque[BasicWindow] = deque()
+        self._arranger = arranger
+        self._items: list[Resident] = []
+        self._arranged = 0
+        self._view: Residents | None = None
 
     def __len__(self) -> int:
-        return sum(window.length for window in self._windows)
+        return sum(item.length for item in self._items)
 
-    def __iter__(self) -> Iterator[BasicWindow]:
-        return iter(self._windows)
+    def __iter__(self) -> Iterator[Resident]:
+        return iter(self._items)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(window.nbytes for window in self._windows)
+        return sum(item.nbytes for item in self._items)
 
     def append(self, block: Block) -> None:
         """Insert the tuples of ``block``, filling the open basic window and opening new ones."""
         start = 0
+        self._view = None
         while start < len(block):
-            if not self._windows or self._windows[-1].sealed:
-                self._windows.append(BasicWindow(self.layouts, self.capacity, self.numbered))
-            window = self._windows[-1]
-            stop = min(len(block), start + window.capacity - window.length)
-            window.append(block, start, stop)
+            last = self._items[-1] if self._items else None
+            if not isinstance(last, BasicWindow) or last.sealed:
+                last = BasicWindow(self.layouts, self.capacity, self.numbered)
+                self._items.append(last)
+            stop = min(len(block), start + last.capacity - last.length)
+            last.append(block, start, stop)
             start = stop
+
+    def settle(self) -> None:
+        """Arrange what has been sealed, and merge runs of about one size."""
+        if self._arranger is None:
+            return
+        while self._arranged < len(self._items) and self._items[self._arranged].sealed:
+            run = self._arranger.arrange([self._items[self._arranged].block()])
+            self._view = None
+            if run is not None:
+                self._items[self._arranged] = run
+            self._arranged += 1
+            self._merge()
+
+    def _merge(self) -> None:
+        limit = min(_RUN_MAX, max(_FAN_IN * self.capacity, len(self) // _SHARE))
+        while self._arranger is not None and self._arranged >= _FAN_IN:
+            tail = self._items[self._arranged - _FAN_IN : self._arranged]
+            total = sum(item.length for item in tail)
+            alike = max(item.length for item in tail) < 2 * min(item.length for item in tail)
+            if not alike or total > limit:
+                return
+            merged = self._arranger.arrange([item.block() for item in tail])
+            if merged is None:
+                return
+            self._items[self._arranged - _FAN_IN : self._arranged] = [merged]
+            self._arranged -= _FAN_IN - 1
 
     def expire(self, oldest_time: int | None, oldest_number: int | None) -> int:
         """Release basic windows that lie wholly before both limits; return how many tuples went.
 
         The last basic window that stays may hold expired tuples; probes check them.
         """
-        gone = 0
-        while self._windows:
-            window = self._windows[0]
-            if oldest_time is not None and window.time_max >= oldest_time:
+        gone = count = 0
+        if oldest_time is None and oldest_number is None:
+            return 0
+        for item in self._items:
+            if oldest_time is not None and item.time_max >= oldest_time:
                 break
-            if oldest_number is not None and int(window.numbers[window.length - 1]) >= oldest_number:
+            if oldest_number is not None and item.number_max >= oldest_number:
                 break
-            if oldest_time is None and oldest_number is None:
-                break
-            gone += window.length
-            self._windows.popleft()
+            gone += item.length
+            count += 1
+        if count:
+            del self._items[:count]
+            self._arranged = max(0, self._arranged - count)
+            self._view = None
         self.released += gone
         return gone
 
     def clear(self) -> None:
         """Release everything."""
-        self._windows.clear()
+        self._items.clear()
+        self._arranged, self._view = 0, None
 
     def mark(self) -> Mark:
         """Return where the window ends, for :meth:`cut`."""
-        return self.released, len(self._windows), self._windows[-1].length if self._windows else 0
+        return len(self._items), self._items[-1].length if self._items else 0
 
     def cut(self, mark: Mark) -> None:
-        """Forget what was appended since ``mark`` (nothing may have been released meanwhile)."""
-        _, count, length = mark
-        while len(self._windows) > count:
-            self._windows.pop()
-        if self._windows and self._windows[-1].length > length:
-            self._windows[-1].cut(length)
+        """Forget what was appended since ``mark`` (nothing may have been settled or released)."""
+        count, length = mark
+        del self._items[count:]
+        self._view = None
+        last = self._items[-1] if self._items else None
+        if isinstance(last, BasicWindow) and last.length > length:
+            last.cut(length)
 
-    def reach(self, low: int, high: int) -> list[BasicWindow]:
-        """Return the basic windows that hold some time between ``low`` and ``high``."""
-        return [w for w in self._windows if w.time_max >= low and w.time_min <= high]
-
-    @staticmethod
-    def table(windows: list[BasicWindow]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return addresses (a row a basic window) and lengths, for a kernel."""
-        rows = np.array([window.row() for window in windows], dtype=np.int64)
-        return rows, np.array([window.length for window in windows], dtype=np.int64)
+    def residents(self) -> Residents:
+        """Return all basic windows as kernels see them."""
+        if self._view is None:
+            items = list(self._items)
+            self._view = Residents(
+                items,
+                np.array([item.pointers() for item in items], dtype=np.int64).reshape(len(items), 3 * len(self.layouts)),
+                np.array([item.time_min for item in items], dtype=np.int64),
+                np.array([item.time_max for item in items], dtype=np.int64),
+                np.array([item.length for item in items], dtype=np.int64),
+            )
+        return self._view

@@ -1,0 +1,5 @@
+"""Benchmarks: what is asked of Crosswind, measured on the machine at hand.
+
+One file a benchmark, each with a function ``measure`` that returns a
+:class:`~crosswind.bench.record.Report`; ``crosswind bench`` runs them.
+"""

@@ -1,0 +1,179 @@
+"""The index of a window: how sealed basic windows are arranged, chosen from what is seen.
+
+Three choices: *scan* leaves basic windows as they came; *band* puts them in cells of a
+grid over the most selective dimension, or the two most selective ones where that pays;
+*hash* puts them in cells by the hash of the equality dimensions. The choice is made anew
+for every run from samples of the latest boxes and of the run's own tuples, so it follows
+drifting data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.plan.box import Dimension
+from crosswind.plan.keys import value_of
+from crosswind.window.block import Block, concat_blocks
+from crosswind.window.run import Arrangement, Run
+
+__all__ = ["Index", "Sight"]
+
+_SAMPLE = 256
+_RANGE_COST = 400.0
+"""Looking up one range of a directory costs as much as comparing this many keys."""
+
+_SCAN_SHARE = 0.5
+"""Where a probe meets more than this share of the tuples, looking cells up is no gain."""
+
+_Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the samples say of one dimension: selectivity, typical width, span of the values."""
+
+    selectivity: float
+    width: float
+    low: float
+    high: float
+
+
+class Index:
+    """Arranges the sealed basic windows of one window.
+
+    Parameters
+    ----------
+    dimensions : tuple of Dimension
+        The box columns; the first columns of the window are their keys.
+    choice : str
+        ``auto``, ``scan``, ``band`` or ``hash``.
+    """
+
+    def __init__(self, dimensions: tuple[Dimension, ...], choice: str) -> None:
+        self._dimensions = dimensions
+        self._choice = choice
+        self._equal = [d for d, dimension in enumerate(dimensions) if dimension.equality]
+        self._ordered = [d for d, dimension in enumerate(dimensions) if not dimension.hashed]
+        self._boxes: list[tuple[_Doubles, _Doubles]] = []
+        self.chosen = "scan"
+        self.reason = "no basic window is full yet"
+
+    @property
+    def needs_boxes(self) -> bool:
+        """Whether a sample of boxes would be of use."""
+        return self._choice != "scan" and bool(self._dimensions)
+
+    def see(self, lows: list[_Doubles], highs: list[_Doubles]) -> None:
+        """Remember some boxes of the latest probes, by dimension."""
+        if not len(lows[0]):
+            return
+        step = max(1, len(lows[0]) // _SAMPLE)
+        self._boxes = [(low[::step][:_SAMPLE], high[::step][:_SAMPLE]) for low, high in zip(lows, highs, strict=True)]
+
+    def arrange(self, blocks: list[Block]) -> Run | None:
+        """Return the run of ``blocks``, or None where scanning is the better choice."""
+        if self._choice == "scan" or not self._dimensions:
+            self.reason = "asked for" if self._dimensions else "no comparison is an interval of a column"
+            return None
+        if not self._boxes and not (self._choice == "hash" and self._equal):
+            return None
+        block = concat_blocks(blocks)
+        sights = self._look(block)
+        kind, axes = self._decide(sights, len(block))
+        self.chosen = kind
+        if kind == "hash":
+            return self._by_hash(block)
+        return self._by_grid(block, axes, sights) if kind == "band" else None
+
+    # -- choosing ------------------------------------------------------------
+
+    def _look(self, block: Block) -> list[Sight]:
+        """Measure every dimension on samples of boxes and of the block's tuples."""
+        rows = np.linspace(0, len(block) - 1, min(_SAMPLE, len(block))).astype(np.int64)
+        sights = []
+        for d, dimension in enumerate(self._dimensions):
+            values = np.sort(value_of(block.columns[d].values[rows], dimension.expr.type))
+            finite = values[np.isfinite(values)]
+            low, high = (float(finite[0]), float(finite[-1])) if len(finite) else (0.0, 0.0)
+            if not self._boxes:
+                sights.append(Sight(0.0, 0.0, low, high))
+                continue
+            lows, highs = self._boxes[d]
+            inside = np.searchsorted(values, highs, "right") - np.searchsorted(values, lows, "left")
+            share = float(inside.mean()) / len(values)
+            wide = np.minimum(highs, high) - np.maximum(lows, low)
+            width = float(np.median(wide[wide >= 0])) if (wide >= 0).any() else 0.0
+            sights.append(Sight(share, width, low, high))
+        return sights
+
+    def _decide(self, sights: list[Sight], count: int) -> tuple[str, list[int]]:
+        """Return the kind of arrangement and, for a band, its axes."""
+        best = sorted(self._ordered, key=lambda d: sights[d].selectivity)
+        equal = min((sights[d].selectivity for d in self._equal), default=1.0)
+        band = sights[best[0]].selectivity if best else 1.0
+        if self._equal and (self._choice == "hash" or (self._choice == "auto" and equal <= band)):
+            self.reason = f"equality: a probe meets about {equal:.2%} of the tuples (sampled)"
+            return "hash", []
+        if not best or (self._choice == "auto" and band > _SCAN_SHARE):
+            self.reason = f"the best band lets {band:.0%} of the tuples through (sampled)"
+            return "scan", []
+        axes = best[:1]
+        if len(best) > 1:
+            second = sights[best[1]].selectivity
+            one = _RANGE_COST + count * band
+            two = 2 * _RANGE_COST + 2.5 * count * band * second
+            axes = best[:2] if two < one else axes
+        self.reason = f"{len(axes)} band{'s' if len(axes) > 1 else ''}; the best lets {band:.2%} through (sampled)"
+        return "band", axes
+
+    # -- building ------------------------------------------------------------
+
+    def _by_hash(self, block: Block) -> Run:
+        from crosswind.kernel.arrange import group, hash_cells, hash_keys
+
+        cells = 1 << max(4, (len(block) // 2).bit_length())
+        hashes = hash_keys([block.columns[d].values for d in self._equal])
+        directory, places = group(hash_cells(hashes, cells), cells)
+        return Run(block, len(self._dimensions), Arrangement("hash", (cells, 1), directory), places)
+
+    def hashes(self, keys: list[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+        """Return the hashes of probes, given their least keys by dimension."""
+        from crosswind.kernel.arrange import hash_keys
+
+        return hash_keys([keys[d] for d in self._equal])
+
+    @property
+    def can_hash(self) -> bool:
+        """Whether there is an equality to hash."""
+        return bool(self._equal)
+
+    def _by_grid(self, block: Block, axes: list[int], sights: list[Sight]) -> Run:
+        from crosswind.kernel.arrange import grid_cells, group
+
+        budget = max(1, len(block) // 4)
+        plans = []
+        fine = (8,) if len(axes) == 1 else (1, 4)  # cells a band width: ranges want few, ends want narrow
+        for axis, per_width in zip(axes, fine, strict=True):
+            sight = sights[axis]
+            span = max(sight.high - sight.low, 0.0)
+            wanted = span / sight.width * per_width if sight.width > 0 else float(budget)
+            cells = int(min(max(1.0, wanted), budget, 1 << 20)) + 1
+            plans.append((axis, sight.low, (cells - 1) / span if span > 0 else 0.0, cells))
+            budget = max(1, 2 * len(block) // cells)
+        measured = [
+            (value_of(block.columns[axis].values, self._dimensions[axis].expr.type), origin, scale, cells)
+            for axis, origin, scale, cells in plans
+        ]
+        total = int(np.prod([cells for *_, cells in plans]))
+        directory, places = group(grid_cells(measured, len(block)), total)
+        if len(plans) == 1:
+            plans.append((0, 0.0, 0.0, 1))
+        (axis_1, origin_1, scale_1, cells_1), (axis_2, origin_2, scale_2, cells_2) = plans
+        arrangement = Arrangement(
+            "band", (cells_1, cells_2), directory, (axis_1, axis_2), (origin_1, origin_2), (scale_1, scale_2)
+        )
+        return Run(block, len(self._dimensions), arrangement, places)

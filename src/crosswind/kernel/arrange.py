@@ -1,0 +1,127 @@
+"""Arranging a basic window in cells: neighbours in the band, or equals by hash, lie together.
+
+Tuples are put in order by counting, not by comparing: cell numbers, cell sizes, starts,
+places. The starts are the directory in which probes look cells up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.kernel.jit import load_source
+
+__all__ = ["grid_cells", "group", "hash_cells", "hash_keys", "hash_texts", "hash_wides"]
+
+_Array = npt.NDArray[Any]
+
+_SOURCE = '''"""Cells, hashes and counting sort."""
+
+import numpy as np
+
+from crosswind.kernel.jit import jit
+from crosswind.kernel.runtime import fetch
+
+
+@jit("void(float64[::1], float64, float64, int64, int32[::1], int64)")
+def add_axis(values, origin, scale, cells, out, times):
+    """Set ``out`` to ``out * times`` plus the cell of each value."""
+    for i in range(values.shape[0]):
+        place = (values[i] - origin) * scale
+        if place >= cells - 1:
+            c = cells - 1
+        elif place > 0.0:
+            c = np.int64(place)
+        else:
+            c = np.int64(0)
+        out[i] = np.int32(out[i] * times + c)
+
+
+@jit("void(int32[::1], int32[::1], int64[::1])")
+def group(cells, directory, places):
+    """Fill the directory, and ``places`` with the tuples in the order of their cells."""
+    for i in range(directory.shape[0]):
+        directory[i] = 0
+    for i in range(cells.shape[0]):
+        directory[cells[i] + 1] += 1
+    for c in range(1, directory.shape[0]):
+        directory[c] += directory[c - 1]
+    for i in range(cells.shape[0]):
+        c = cells[i]
+        places[directory[c]] = i
+        directory[c] += 1
+    for c in range(directory.shape[0] - 1, 0, -1):
+        directory[c] = directory[c - 1]
+    directory[0] = 0
+
+
+@jit("void(int64[::1], int64[::1])")
+def mix(keys, hashes):
+    """Fold ``keys`` into ``hashes``: multiply and shift, all bits of the key reach the low ones."""
+    for i in range(keys.shape[0]):
+        h = np.uint64(keys[i]) ^ np.uint64(hashes[i])
+        h = (h ^ (h >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+        h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        hashes[i] = np.int64((h ^ (h >> np.uint64(32))) >> np.uint64(1))
+
+
+@jit("void(int64[::1], int64, int32[::1])")
+def mix_texts(offsets, text, hashes):
+    """Hash texts byte by byte (FNV-1a, 64 bits folded to 32)."""
+    for i in range(hashes.shape[0]):
+        h = np.uint64(0xCBF29CE484222325)
+        for b in range(offsets[i], offsets[i + 1]):
+            h = (h ^ np.uint64(fetch(text, b, np.uint8))) * np.uint64(0x100000001B3)
+        h ^= h >> np.uint64(32)
+        hashes[i] = np.int32(np.uint32(h & np.uint64(0xFFFFFFFF)))
+'''
+
+
+def _kernels() -> Any:
+    return load_source(_SOURCE)
+
+
+def grid_cells(axes: list[tuple[_Array, float, float, int]], count: int) -> npt.NDArray[np.int32]:
+    """Return the cell of each tuple on a grid; an axis is (values, origin, scale, cells)."""
+    out = np.zeros(count, dtype=np.int32)
+    for values, origin, scale, cells in axes:
+        _kernels().add_axis(values, origin, scale, cells, out, cells)
+    return out
+
+
+def hash_keys(keys: list[_Array]) -> npt.NDArray[np.int64]:
+    """Return one hash (not negative) of the keys of each tuple."""
+    hashes = np.zeros(len(keys[0]), dtype=np.int64)
+    for column in keys:
+        _kernels().mix(np.ascontiguousarray(column, dtype=np.int64), hashes)
+    return hashes
+
+
+def hash_cells(hashes: npt.NDArray[np.int64], cells: int) -> npt.NDArray[np.int32]:
+    """Return the cell of each hash, of ``cells`` (a power of two)."""
+    return (hashes & (cells - 1)).astype(np.int32)
+
+
+def hash_texts(offsets: _Array, text: _Array) -> npt.NDArray[np.int32]:
+    """Return a 32-bit key of each text; equal texts have equal keys."""
+    hashes = np.empty(len(offsets) - 1, dtype=np.int32)
+    _kernels().mix_texts(np.ascontiguousarray(offsets), text.ctypes.data, hashes)
+    return hashes
+
+
+def hash_wides(pairs: _Array) -> npt.NDArray[np.int32]:
+    """Return a 32-bit key of each 128-bit value; equal values have equal keys."""
+    hashes = np.zeros(len(pairs) // 2, dtype=np.int64)
+    for half in (0, 1):
+        _kernels().mix(np.ascontiguousarray(pairs[half::2]), hashes)
+    return hashes.astype(np.int32)
+
+
+def group(cells: npt.NDArray[np.int32], count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Return the directory of ``count`` cells, and the tuples in the order of their cells."""
+    directory = np.empty(count + 1, dtype=np.int32)
+    places = np.empty(len(cells), dtype=np.int64)
+    _kernels().group(cells, directory, places)
+    return directory, places

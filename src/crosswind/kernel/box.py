@@ -1,0 +1,205 @@
+"""Probing with boxes: candidates from basic windows, arranged or not.
+
+One kernel serves scan, band and hash. In a basic window that is not arranged, all tuples
+are candidates, taken block by block (a few KB, in L1) for every probe before moving on.
+In one that is arranged in cells, the candidates are those of the cells that the box
+overlaps: ranges of neighbouring tuples. Either way 32 candidates are compared at a time.
+The kernel depends on the widths of the dimensions only, not on the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from crosswind.kernel.jit import load_source
+
+__all__ = ["RUN_HEAD", "RUN_PARAMS", "box_kernel", "box_source"]
+
+RUN_HEAD = 9
+"""Numbers before the key addresses in a row of the run table.
+
+length, times, sequence numbers, directory, checks (1: times, 2: numbers), arrangement
+(0: none, 1: grid, 2: hash), cells of the first and second axis, axes (first + 16 * second).
+"""
+
+RUN_PARAMS = 4
+"""Doubles a run: origin and scale of the first and of the second axis."""
+
+PROBE_HEAD = 5
+"""Addresses before the dimensions in the probe table: bounds of time and number, hashes."""
+
+PROBE_DIMENSION = 4
+"""Addresses a dimension: least key, width, least and greatest value as doubles."""
+
+_SIGNATURE = (
+    '"int64(int64[:, ::1], float64[:, ::1], int64, int64[::1], int64[::1], '
+    'int64[::1], int64[::1], int64[::1], int64[::1])"'
+)
+
+_CELL = '''
+
+@jit("int64(float64, float64, float64, int64)")
+def cell(value, origin, scale, cells):
+    """Return the cell of ``value`` on an axis; values beyond the ends belong to the end cells."""
+    place = (value - origin) * scale
+    if place >= cells - 1:
+        return cells - 1
+    return np.int64(place) if place > 0.0 else np.int64(0)
+
+'''
+
+_HEAD = '''"""Candidates of boxes in basic windows, 32 keys at a time."""
+
+import numpy as np
+
+from crosswind.kernel.jit import jit
+from crosswind.kernel.runtime import fetch
+from crosswind.kernel.simd import in_range_32, in_range_64, lowest_bit
+'''
+
+
+def box_source(bits: tuple[int, ...], block: int) -> str:
+    """Return the source of the probe kernel for dimensions of ``bits``, scanning by ``block``."""
+    keys = [f"        k{d} = runs[r, {RUN_HEAD + d}]" for d in range(len(bits))]
+    load = []
+    for d, width in enumerate(bits):
+        base = PROBE_HEAD + PROBE_DIMENSION * d
+        load.append(f"low{d} = np.int64(fetch(probe[{base}], j, np.int{width}))")
+        load.append(f"wide{d} = np.int64(fetch(probe[{base + 1}], j, np.int{width}))")
+    mask = " & ".join(f"in_range_{width}(k{d}, i, low{d}, wide{d})" for d, width in enumerate(bits))
+    scan, cells = (_inner(mask, pad) for pad in (20, 20))
+    text = _TEMPLATE.format(
+        signature=_SIGNATURE,
+        keys="\n".join(keys),
+        block=block,
+        load_scan="\n".join(" " * 20 + line for line in load),
+        load_cells="\n".join(" " * 16 + line for line in load),
+        scan=scan,
+        cells=cells,
+        dims=PROBE_HEAD,
+        per=PROBE_DIMENSION,
+    )
+    return _HEAD + _CELL + text
+
+
+def _inner(mask: str, pad: int) -> str:
+    """Return the loop over candidates ``i`` to ``stop``."""
+    lines = [
+        "while i < stop:",
+        f"    mask = {mask}",
+        "    if mask:",
+        "        if stop - i < 32:",
+        "            mask &= (np.int64(1) << (stop - i)) - 1",
+        "        if n + 32 > room:",
+        "            state[0] = r; state[1] = k; state[2] = c; state[3] = i",
+        "            return n",
+        "        while mask:",
+        "            at = i + lowest_bit(mask)",
+        "            mask &= mask - 1",
+        "            if checks & 1:",
+        "                t = fetch(times, at, np.int64)",
+        "                if t < fetch(probe[0], j, np.int64) or t > fetch(probe[1], j, np.int64):",
+        "                    continue",
+        "            if checks & 2:",
+        "                q = fetch(numbers, at, np.int64)",
+        "                if q < fetch(probe[2], j, np.int64) or q > fetch(probe[3], j, np.int64):",
+        "                    continue",
+        "            out_w[n] = r; out_i[n] = at; out_j[n] = j",
+        "            n += 1",
+        "    i += 32",
+    ]
+    return "\n".join(" " * pad + line for line in lines)
+
+
+_TEMPLATE = '''
+@jit({signature})
+def probe_runs(runs, params, n_runs, probe, order, out_w, out_i, out_j, state):
+    """Append candidates ``<run, i, j>``; return how many. Goes on from ``state`` when called again."""
+    room = out_i.shape[0]
+    n_probe = order.shape[0]
+    n = 0
+    r = state[0]
+    k = state[1]
+    c = state[2]
+    i = state[3]
+    while r < n_runs:
+        length = runs[r, 0]
+        times = runs[r, 1]
+        numbers = runs[r, 2]
+        directory = runs[r, 3]
+        checks = runs[r, 4]
+        kind = runs[r, 5]
+{keys}
+        if kind == 0:
+            if c < 0:
+                c = 0
+            while c < length:
+                end = min(c + {block}, length)
+                while k < n_probe:
+                    j = order[k]
+{load_scan}
+                    stop = end
+                    if i < 0:
+                        i = c
+{scan}
+                    i = -1
+                    k += 1
+                k = 0
+                c = end
+        else:
+            cells_1 = runs[r, 6]
+            cells_2 = runs[r, 7]
+            axis_1 = runs[r, 8] & 15
+            axis_2 = runs[r, 8] >> 4
+            origin_1 = params[r, 0]
+            scale_1 = params[r, 1]
+            origin_2 = params[r, 2]
+            scale_2 = params[r, 3]
+            while k < n_probe:
+                j = order[k]
+{load_cells}
+                if kind == 2:
+                    first = fetch(probe[4], j, np.int64) & (cells_1 - 1)
+                    last = first
+                    low_2 = 0
+                    high_2 = 0
+                else:
+                    at_1 = {dims} + {per} * axis_1
+                    first = cell(fetch(probe[at_1 + 2], j, np.float64), origin_1, scale_1, cells_1)
+                    last = cell(fetch(probe[at_1 + 3], j, np.float64), origin_1, scale_1, cells_1)
+                    low_2 = 0
+                    high_2 = 0
+                    if cells_2 > 1:
+                        at_2 = {dims} + {per} * axis_2
+                        low_2 = cell(fetch(probe[at_2 + 2], j, np.float64), origin_2, scale_2, cells_2)
+                        high_2 = cell(fetch(probe[at_2 + 3], j, np.float64), origin_2, scale_2, cells_2)
+                    elif last > first:
+                        high_2 = last - first
+                        last = first
+                if c < 0:
+                    c = first
+                while c <= last:
+                    start = np.int64(fetch(directory, c * cells_2 + low_2, np.int32))
+                    stop = np.int64(fetch(directory, c * cells_2 + high_2 + 1, np.int32))
+                    if i < 0:
+                        i = start
+{cells}
+                    i = -1
+                    c += 1
+                c = -1
+                k += 1
+        k = 0
+        c = -1
+        i = -1
+        r += 1
+    state[0] = r
+    return n
+'''
+
+
+@lru_cache(maxsize=64)
+def box_kernel(bits: tuple[int, ...], block: int) -> Callable[..., int]:
+    """Return the compiled kernel of :func:`box_source`."""
+    kernel: Callable[..., int] = load_source(box_source(bits, block)).probe_runs
+    return kernel

@@ -1,0 +1,205 @@
+"""The part of a predicate that is a box: an interval in each of some window columns.
+
+Fix the probing tuple, and a comparison like ``R.y >= S.b - 10`` holds for all R.y from
+some threshold on. Whatever the types, the arithmetic and its rounding: if the compared
+expression is monotone in one window column, the tuples for which it is TRUE are an
+interval of that column, and its ends can be found exactly, by bisection over the column's
+values with the comparison itself as the test. Conjuncts that are of this kind make a
+*box* per probe. Boxes are what the SIMD loops compare and what the indexes look up
+(CellJoin §5.2 and §7.2, for any monotone predicate); what is left is the *residual*,
+which is checked on the few tuples inside the box.
+
+Every box column is kept as an order-preserving integer *key* of 32 or 64 bits: floats in
+Spark's order, NaN greatest and -0.0 equal to 0.0. Equalities of texts and of decimals of
+more than 18 digits have a hash for a key; they stay in the residual as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crosswind.plan.bounds import may_overflow
+from crosswind.plan.logic import And, Atom, Formula, conjuncts
+from crosswind.query.tree import Call, Column, Expr, Literal, roles_of
+from crosswind.query.types import BOOL, Kind, SqlType
+
+__all__ = ["Box", "Condition", "Dimension", "box_of", "key_bits"]
+
+_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A comparison that holds for an interval of a dimension.
+
+    ``upper``: it holds up to some key (else: from some key on).
+    """
+
+    atom: Expr
+    upper: bool
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A box column: an expression of the window's stream, its key width, its conditions.
+
+    ``equality`` says that the interval is a single key, so that it can be hashed.
+    ``hashed`` dimensions have no conditions: the probe's key is the hash of ``partner``.
+    """
+
+    expr: Expr
+    bits: int
+    conditions: tuple[Condition, ...]
+    equality: bool
+    hashed: bool = False
+    partner: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a probe looks for in the window of unit ``unit``: a box, and a residual."""
+
+    unit: int
+    dimensions: tuple[Dimension, ...]
+    residual: Formula
+
+
+def key_bits(of: SqlType) -> int:
+    """Return the width of the key of a value of type ``of``; 0: it has no key."""
+    match of.kind:
+        case Kind.BOOL | Kind.DATE:
+            return 32
+        case Kind.INT:
+            return max(32, of.bits)
+        case Kind.FLOAT:
+            return of.bits
+        case Kind.TIMESTAMP | Kind.DURATION:
+            return 64
+        case Kind.DECIMAL if not of.is_wide:
+            return 64
+        case _:
+            return 0
+
+
+def box_of(condition: Formula, unit: int) -> Box:
+    """Split ``condition`` into the box that a probe makes in the window of ``unit``, and the rest."""
+    found: dict[Expr, list[Condition]] = {}
+    equal: set[Expr] = set()
+    hashes: dict[Expr, Dimension] = {}
+    rest: list[Formula] = []
+    for part in conjuncts(condition):
+        if not isinstance(part, Atom):
+            rest.append(part)
+            continue
+        hashed = _hashed(part.expr, unit)
+        if hashed is not None:
+            hashes.setdefault(hashed.expr, hashed)
+            rest.append(part)
+            continue
+        recognised = _recognise(part.expr, unit)
+        if recognised is None:
+            rest.append(part)
+            continue
+        expr, conditions, is_equality = recognised
+        found.setdefault(expr, []).extend(conditions)
+        if is_equality:
+            equal.add(expr)
+    dimensions = [
+        Dimension(expr, key_bits(expr.type), tuple(conditions), expr in equal) for expr, conditions in found.items()
+    ]
+    return Box(unit, (*dimensions, *hashes.values()), rest[0] if len(rest) == 1 else And(tuple(rest)))
+
+
+def _hashed(expr: Expr, unit: int) -> Dimension | None:
+    """Return the dimension of an equality of texts or wide decimals between the two sides."""
+    if not (isinstance(expr, Call) and expr.op == "eq"):
+        return None
+    left, right = expr.args
+    if not (left.type.is_text or left.type.is_wide):
+        return None
+    own, other = (left, right) if roles_of(left) == {unit} else (right, left)
+    if roles_of(own) != {unit} or unit in roles_of(other) or not roles_of(other):
+        return None
+    return Dimension(own, 32, (), True, hashed=True, partner=other)
+
+
+def _recognise(expr: Expr, unit: int) -> tuple[Expr, list[Condition], bool] | None:
+    """Return the window expression of which ``expr`` is an interval, and its conditions."""
+    if not (isinstance(expr, Call) and expr.op in _TURNED) or may_overflow(expr):
+        return None
+    left, right = expr.args
+    op = expr.op
+    if unit not in roles_of(left):
+        left, right, op = right, left, _TURNED[op]
+    if unit in roles_of(right) or unit not in roles_of(left):
+        return None
+    inner = _inside_abs(left)
+    if inner is not None and op in ("lt", "le"):
+        place = _monotone(inner, unit)
+        if place is None or right.type.kind is Kind.DECIMAL:
+            return None
+        minus = Call(right.type, "neg", (right,))
+        if may_overflow(minus):
+            return None
+        low = Call(BOOL, {"lt": "gt", "le": "ge"}[op], (inner, minus))
+        high = Call(BOOL, op, (inner, right))
+        return place[0], [_condition(low, "ge", place[1]), _condition(high, "le", place[1])], False
+    place = _monotone(left, unit)
+    if place is None:
+        return None
+    target, rising = place
+    if op == "eq":
+        parts = [(Call(BOOL, "ge", (left, right)), "ge"), (Call(BOOL, "le", (left, right)), "le")]
+        exact = left == target or (isinstance(left, Call) and left.type.kind is not Kind.FLOAT)
+        return target, [_condition(atom, kind, rising) for atom, kind in parts], exact
+    return target, [_condition(Call(BOOL, op, (left, right)), op, rising)], False
+
+
+def _condition(atom: Expr, op: str, rising: bool) -> Condition:
+    return Condition(atom, (op in ("lt", "le")) == rising)
+
+
+def _inside_abs(expr: Expr) -> Expr | None:
+    return expr.args[0] if isinstance(expr, Call) and expr.op == "abs" else None
+
+
+def _monotone(expr: Expr, unit: int) -> tuple[Expr, bool] | None:
+    """Return the window expression in which ``expr`` is monotone, and whether it rises with it.
+
+    Looks through conversions, sums with what does not depend on the window, and products
+    with constants, down to a column; an expression of the window alone that goes no
+    further is taken as it is.
+    """
+    inside = _descend(expr, unit)
+    if inside is not None:
+        return inside
+    return (expr, True) if roles_of(expr) == {unit} and key_bits(expr.type) else None
+
+
+def _descend(expr: Expr, unit: int) -> tuple[Expr, bool] | None:
+    if isinstance(expr, Column):
+        return (expr, True) if expr.role == unit and key_bits(expr.type) else None
+    if not isinstance(expr, Call):
+        return None
+    if expr.op == "cast":
+        known = key_bits(expr.args[0].type) and key_bits(expr.type)
+        return _monotone(expr.args[0], unit) if known else None
+    if expr.op == "neg":
+        return _turned(_monotone(expr.args[0], unit))
+    if expr.op not in ("add", "sub", "mul"):
+        return None
+    first, second = expr.args
+    sides = [unit in roles_of(first), unit in roles_of(second)]
+    if all(sides) or not any(sides):
+        return None
+    inside = _monotone(first if sides[0] else second, unit)
+    if expr.op == "mul":
+        factor = second if sides[0] else first
+        if not (isinstance(factor, Literal) and isinstance(factor.value, int | float) and factor.value != 0):
+            return None
+        return inside if factor.value > 0 else _turned(inside)
+    return _turned(inside) if expr.op == "sub" and sides[1] else inside
+
+
+def _turned(place: tuple[Expr, bool] | None) -> tuple[Expr, bool] | None:
+    return None if place is None else (place[0], not place[1])
