@@ -235,6 +235,16 @@ def test_nan_equals_itself_and_is_greatest(engine):
     assert column(engine, "R.x BETWEEN S.a - 1 AND S.a + 1", x, a) == [(0, 0), (1, 2), (2, 2)]
 
 
+def test_nan_that_arises_in_a_computation_is_greatest_too(engine):
+    x, a = pa.array([-4.0, 4.0]), pa.array([3.0, -1.0])  # no NaN comes in
+    assert column(engine, "sqrt(R.x) > 5", x, a) == [(0, 0), (0, 1)]
+    assert column(engine, "sqrt(R.x) > S.a", x, a) == [(0, 0), (0, 1), (1, 1)]
+    assert column(engine, "sqrt(R.x + S.a) > 1.5e0", x, a) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert column(engine, "R.x = 4 AND S.a = 3 OR acos(R.x) >= 1e0", x, a) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    huge = pa.array([math.inf])
+    assert column(engine, "R.x - S.a > 1e300", huge, huge) == [(0, 0)]
+
+
 def test_integers_are_compared_exactly(engine):
     x, a = pa.array([2**53 + 1, INT64_MAX], pa.int64()), pa.array([2**53, INT64_MAX], pa.int64())
     assert column(engine, "R.x = S.a", x, a) == [(1, 1)]

@@ -32,15 +32,16 @@ MAY_IMPORT = {
     "engine": EVERYONE | {"query", "plan", "window", "kernel", "io"},
     "spark": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine"},
     "lab": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "testing"},
+    "bench": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine"},
     "testing": EVERYONE | {"io"},
-    "cli": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "spark", "lab", "testing", "crosswind"},
+    "cli": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "spark", "lab", "bench", "testing", "crosswind"},
     # The public face, which loads the rest on first use.
     "crosswind": EVERYONE | {"query", "plan", "engine", "spark", "testing"},
     "__main__": {"cli"},
 }
 """Which rooms a room may import, besides itself.
 
-One direction only: `query <- plan <- {window, kernel} <- engine <- {spark, lab} <- cli`.
+One direction only: `query <- plan <- {window, kernel} <- engine <- {spark, lab, bench} <- cli`.
 """
 
 ONLY_IN = {
@@ -51,8 +52,8 @@ ONLY_IN = {
     "click": {"cli"},
     "rich": {"cli"},
     "pandas": {"spark"},
-    "polars": set(),
-    "duckdb": set(),
+    "polars": {"bench"},
+    "duckdb": {"bench"},
     "pytest": set(),
     "hypothesis": set(),
 }

@@ -14,7 +14,7 @@ _SCAN_GOAL = Goal(0.9, aim=1.2)
 
 
 def measure(
-    *, window: int, probes: tuple[int, ...], rounds: int, windows: tuple[int, ...], prefix: float, rate: int, tell: Tell
+    *, window: int, probes: tuple[int, ...], rounds: int, windows: tuple[int, ...], prefix: int, rate: int, tell: Tell
 ) -> Report:
     """Measure both comparisons.
 
@@ -28,8 +28,8 @@ def measure(
         Runs of each side, interleaved.
     windows : tuple of int
         Window lengths, in seconds, for DuckDB and Polars; none: leave them out.
-    prefix : float
-        Length of the finite streams for them, in windows.
+    prefix : int
+        Length of the finite streams for them, in seconds; at least two windows.
     rate : int
         Tuples/s of those streams.
     tell : callable
@@ -41,7 +41,7 @@ def measure(
         measurements += more
         notes += [line for line in code if line not in notes]
     settings = {"window": window, "probes": list(probes), "rounds": rounds}
-    settings |= {"windows_s": list(windows), "prefix_windows": prefix, "rate": rate}
+    settings |= {"windows_s": list(windows), "prefix_s": prefix, "rate": rate}
     return Report("compare", "against hand-written C++, DuckDB and Polars", settings, measurements, notes)
 
 
@@ -74,6 +74,7 @@ def scan_against_cpp(
         goal = _SCAN_GOAL if window == _ASKED_WINDOW else None
         measurements += [cpp, ours, measured_in(ratios, f"scan / C++, {size:,} probes", "", goal)]
     probing.join.close()
-    note = f"C++ is src/crosswind/bench/baseline.cpp, {baseline.how}; window of {window:,} tuples, one core, same results."
+    note = (
+        f"C++ is src/crosswind/bench/baseline.cpp, {baseline.how}; window of {window:,} tuples, one core, same results."
+    )
     return measurements, [note]
-

@@ -40,7 +40,10 @@ class Stretch:
 
 
 def open_full(
-    sql: str, schemas: Mapping[str, pa.Schema], history: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]], index: str
+    sql: str,
+    schemas: Mapping[str, pa.Schema],
+    history: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]],
+    index: str,
 ) -> Join:
     """Open a join whose windows hold ``history``, without joining the history with itself.
 
@@ -117,6 +120,12 @@ class LiveJoin:
             count += 1
         return Stretch(tuples, results, spent, count * self.batch_tuples / self.workload.rate)
 
+    @property
+    def index(self) -> str:
+        """What the join chose; by stream if that differs."""
+        chosen = self.join.stats.index
+        return "/".join(dict.fromkeys(chosen.values()))
+
     def close(self) -> None:
         """Release the windows."""
         self.join.close()
@@ -124,12 +133,13 @@ class LiveJoin:
     def check(self, probes: int = 16) -> bool:
         """Push a few tuples of R more, and compare the number of results with what NumPy finds.
 
-        The tuples of S that are waiting are generated anew, so that nothing is taken on trust.
+        The tuples of S that are waiting are generated anew, so that nothing is taken on trust. The join cannot be
+        driven on afterwards.
         """
         if not isinstance(self.workload, BandWorkload):
             raise TypeError("only band joins can be checked")
         batch = self.workload.batch("R", self.next, probes)
-        found = self.join.push("R", batch).num_rows
+        found = int(self.join.push("R", batch).num_rows)
         return found == expected_rows(self.workload, batch, self.batch_tuples, self.next)
 
 

@@ -53,7 +53,8 @@ def duckdb_sql(buckets: Buckets, window_us: int) -> str:
     # `//` cuts towards zero: a bucket's width is added and taken off to keep the dividend positive.
     return (
         f"WITH rb AS (SELECT *, x // {width} AS bx, CAST(floor(y / {width}) AS BIGINT) AS by{time_r} FROM r),\n"
-        f"sa AS (SELECT *, unnest(range((a - {BAND} + {width}) // {width} - 1, (a + {BAND}) // {width} + 1)) AS bx FROM s),\n"
+        f"sa AS (SELECT *, unnest(range((a - {BAND} + {width}) // {width} - 1, "
+        f"(a + {BAND}) // {width} + 1)) AS bx FROM s),\n"
         f"sb AS (SELECT *, unnest(range(CAST(floor((b - {BAND}) / {width}) AS BIGINT), "
         f"CAST(floor((b + {BAND}) / {width}) AS BIGINT) + 1)) AS by FROM sa){timed}\n"
         f"SELECT x, y, a, b FROM rb JOIN {'sc' if buckets.timed else 'sb'} AS q "
@@ -107,7 +108,7 @@ def polars_join(tables: Tables, buckets: Buckets, window_us: int) -> pl.DataFram
 
 def replay_once(tables: Tables, workload: BandWorkload, index: str = "auto") -> int:
     """Join the tables with Crosswind, from empty windows, in batches of a second; return the number of results."""
-    rows = 0
+    rows: int = 0
     with open_join(workload.sql, workload.schemas, index=index) as join:
         for start in range(0, tables["R"].num_rows, workload.rate):
             for name in ("R", "S"):
@@ -116,8 +117,10 @@ def replay_once(tables: Tables, workload: BandWorkload, index: str = "auto") -> 
     return rows
 
 
-def race(window_s: int, rate: int, prefix: float, rounds: int, tell: Tell) -> tuple[list[Measurement], list[str]]:
+def race(window_s: int, rate: int, prefix_s: int, rounds: int, tell: Tell) -> tuple[list[Measurement], list[str]]:
     """Join finite streams with Crosswind, DuckDB and Polars; return tuples/s of both streams together, and notes.
+
+    The streams are ``prefix_s`` seconds long, but at least two windows.
 
     Raises
     ------
@@ -125,12 +128,13 @@ def race(window_s: int, rate: int, prefix: float, rounds: int, tell: Tell) -> tu
         If not all find the same number of results.
     """
     workload = BandWorkload(rate, window_s * 1_000_000)
-    count = round(workload.window_tuples * prefix)
+    length_s = max(prefix_s, 2 * window_s)
+    count = rate * length_s
     tables = {name: workload.table(name, 0, count) for name in workload.schemas}
     runners: dict[str, Callable[[], int]] = {"crosswind": lambda: replay_once(tables, workload)}
     notes = [
-        f"Finite streams of {prefix:g} windows at {rate:,} tuples/s; Crosswind as a stream, from empty windows, in batches "
-        f"of a second, one worker; the others as a batch, on {os.cpu_count()} cores."
+        f"Finite streams of {length_s:,} s at {rate:,} tuples/s, {window_s} s windows; Crosswind as a stream, from "
+        f"empty windows, in batches of a second, one worker; the others as a batch, on {os.cpu_count()} cores."
     ]
     for name, run in {"DuckDB": _duckdb_rows, "Polars": _polars_rows}.items():
         if importlib.util.find_spec(name.lower()) is None:
@@ -152,17 +156,20 @@ def race(window_s: int, rate: int, prefix: float, rounds: int, tell: Tell) -> tu
 
     run_once("crosswind")
     label = f"{window_s} s windows"
-    runs = interleave({name: partial(run_once, name) for name in runners}, rounds, lambda line: tell(f"{label}, {line}"))
+    runs = interleave(
+        {name: partial(run_once, name) for name in runners}, rounds, lambda line: tell(f"{label}, {line}")
+    )
     if len(set(found.values())) != 1:
         raise CrosswindError(f"{label}: not all found the same number of results: {found}. This is a bug.")
     note = f"{found['crosswind']:,} results"
     entries = {name: measured_in(values, f"{name}, {label}", "tuples/s", note=note) for name, values in runs.items()}
     ours = entries.pop("crosswind")
-    return [ours, *(entry.against(ours) for entry in entries.values())], notes
+    fastest = max(entries.values(), key=lambda entry: entry.value or 0.0, default=ours)
+    return [*entries.values(), ours if fastest is ours else ours.against(fastest)], notes
 
 
 def _duckdb_rows(tables: Tables, buckets: Buckets, window_us: int) -> int:
-    return duckdb_join(tables, buckets, window_us).num_rows
+    return int(duckdb_join(tables, buckets, window_us).num_rows)
 
 
 def _polars_rows(tables: Tables, buckets: Buckets, window_us: int) -> int:

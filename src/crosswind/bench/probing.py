@@ -55,7 +55,9 @@ class Probing:
     def compare_counts(found: int, expected: int) -> None:
         """Raise CrosswindError unless a push found what the hand-written loop found."""
         if found != expected:
-            raise CrosswindError(f"the join gave {found:,} results where the C++ loop found {expected:,}. This is a bug.")
+            raise CrosswindError(
+                f"the join gave {found:,} results where the C++ loop found {expected:,}. This is a bug."
+            )
 
 
 def columns(tuples: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Goal", "Measurement", "Report", "Tell", "interleave", "median", "measured_in"]
+__all__ = ["Goal", "Measurement", "Report", "Tell", "interleave", "measured_in", "median"]
 
 Tell = Callable[[str], None]
 """Takes a line about what is being done now, for whoever watches. Never called while a clock runs."""
@@ -133,7 +133,7 @@ def interleave(tasks: Mapping[str, Callable[[], float]], rounds: int, tell: Tell
     """
     runs: dict[str, list[float]] = {name: [] for name in tasks}
     for number in range(rounds):
-        names = list(tasks) if number % 2 == 0 else list(reversed(tasks))
+        names = list(tasks) if number % 2 == 0 else list(tasks)[::-1]
         for name in names:
             tell(f"round {number + 1} of {rounds}: {name}")
             runs[name].append(tasks[name]())

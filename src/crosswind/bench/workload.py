@@ -21,6 +21,7 @@ BAND = 10
 EPOCH_US = 1_735_689_600_000_000
 """2025-01-01: when the streams begin."""
 
+_BELOW_MAX = np.nextafter(np.float32(VALUE_MAX), np.float32(0))
 _CHUNK = 1 << 20
 """Tuples that are generated at once."""
 
@@ -44,15 +45,11 @@ def band_tuples(stream: str, times: pa.Array, random: np.random.Generator) -> pa
         [
             pa.array(random.integers(1, VALUE_MAX + 1, len(times), dtype=np.int32)),
             # Rounding to 32 bits must not reach the end, which is exclusive.
-            pa.array(np.minimum(random.uniform(1, VALUE_MAX, len(times)).astype(np.float32), _below_max())),
+            pa.array(np.minimum(random.uniform(1, VALUE_MAX, len(times)).astype(np.float32), _BELOW_MAX)),
             times,
         ],
         names=[integer, real, "ts"],
     )
-
-
-def _below_max() -> np.float32:
-    return np.nextafter(np.float32(VALUE_MAX), np.float32(0))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from crosswind import __version__
+from crosswind.cli.bench import bench
 from crosswind.cli.demo import demo
 from crosswind.cli.explain import explain
 from crosswind.cli.run import run
@@ -66,6 +67,7 @@ def crosswind() -> None:
     """Exact window joins over live streams, for any predicate."""
 
 
+crosswind.add_command(bench)
 crosswind.add_command(demo)
 crosswind.add_command(explain)
 crosswind.add_command(run)

@@ -31,7 +31,8 @@ _MATCH_ROOM = 1 << 16
 _BLOCK = 4096
 """Keys of a window that are compared with every probe before moving on: they stay in L1."""
 
-_KINDS = {"band": 1, "hash": 2}
+_SORT_FROM = 32
+"""Probes from which on it pays to go through them in the order of the cells."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Prober:
         self._dimensions = plan.accesses[1 - unit].dimensions
         self._checks = self._spec.condition != And(())
         self._slots = range(intake.keys, intake.keys + intake.slots)
-        self._window_slots = range(self._spec.skip, self._spec.skip + len(self._spec.window))
+        self._window_slots = slice(self._spec.skip, self._spec.skip + len(self._spec.window))
         self._intake = intake
         self._index = index
         self._bits = tuple(dimension.bits for dimension in self._dimensions)
@@ -139,15 +140,14 @@ class Prober:
         return lows, highs
 
     def _search(self, block: Block, bounds: Bounds, residents: Residents, boxes: Boxes) -> Iterator[Matches]:
-        from crosswind.kernel.box import RUN_HEAD, RUN_PARAMS, box_kernel
+        from crosswind.kernel.box import box_kernel
 
-        items = residents.items
-        kinds = {item.arrangement.kind for item in items if item.arrangement is not None}
+        kinds = residents.kinds
         limits = (bounds.low_time, bounds.high_time, bounds.low_number, bounds.high_number)
         probe = [0 if limit is None else limit.ctypes.data for limit in limits]
         order, hashes = boxes.present, None
-        lows: list[npt.NDArray[np.float64]] = boxes.lows
-        highs: list[npt.NDArray[np.float64]] = boxes.lows
+        lows: list[npt.NDArray[Any]] = boxes.lows
+        highs: list[npt.NDArray[Any]] = boxes.lows
         if "band" in kinds or self._index.needs_boxes:
             lows, highs = self._values(boxes)
             self._index.see([low[order] for low in lows], [high[order] for high in highs])
@@ -156,29 +156,19 @@ class Prober:
         probe.append(0 if hashes is None else hashes.ctypes.data)
         for d in range(len(self._dimensions)):
             probe += [a[d].ctypes.data for a in (boxes.lows, boxes.widths, lows, highs)]
-        if "band" in kinds and len(order) > 32:
-            axis = next(i.arrangement.axes[0] for i in items if i.arrangement and i.arrangement.kind == "band")
+        if "band" in kinds and len(order) > _SORT_FROM:
+            axis = int(residents.heads[residents.heads[:, 5] == 1, 8][-1]) & 15
             order = order[np.argsort(lows[axis][order])]
-        runs = np.zeros((len(items), RUN_HEAD + len(self._bits)), dtype=np.int64)
-        params = np.zeros((len(items), RUN_PARAMS))
-        late, early = int(bounds.low_time.max()), int(bounds.high_time.min())
-        for row, item in enumerate(items):
-            checks = 1 if self._spec.timed and (item.time_min < late or item.time_max > early) else 0
-            checks |= 2 if self._spec.counted else 0
-            runs[row, :5] = (item.length, item.times.ctypes.data, item.numbers.ctypes.data, 0, checks)
-            if item.arrangement is not None:
-                plan = item.arrangement
-                axes = plan.axes[0] + 16 * plan.axes[1]
-                runs[row, 3] = plan.directory.ctypes.data
-                runs[row, 5:9] = (_KINDS[plan.kind], *plan.cells, axes)
-                params[row] = (plan.origins[0], plan.scales[0], plan.origins[1], plan.scales[1])
-        runs[:, RUN_HEAD:] = residents.columns[:, : 3 * len(self._bits) : 3]
+        runs = np.hstack([residents.heads, residents.columns[:, : 3 * len(self._bits) : 3]])
+        outside = (residents.time_min < bounds.low_time.max()) | (residents.time_max > bounds.high_time.min())
+        runs[:, 4] = outside * (1 if self._spec.timed else 0) + (2 if self._spec.counted else 0)
+        params, count_items = residents.params, len(residents.items)
         kernel = box_kernel(self._bits, _BLOCK)
         out_w, out_i, out_j = self._out
         probe_table = np.array(probe, dtype=np.int64)
         state = np.array([0, 0, -1, -1], dtype=np.int64)
-        while state[0] < len(items):
-            count = kernel(runs, params, len(items), probe_table, order, out_w, out_i, out_j, state)
+        while state[0] < count_items:
+            count = kernel(runs, params, count_items, probe_table, order, out_w, out_i, out_j, state)
             if count and self._checks:
                 count = self._recheck(block, residents, count)
             if count:
@@ -202,7 +192,8 @@ class Prober:
         from crosswind.kernel.scan import scan_kernel
 
         scan = scan_kernel(self._spec, self._facts(block, residents))
-        room = max(_MATCH_ROOM, int(residents.lengths.max()))
+        lengths = np.ascontiguousarray(residents.heads[:, 0])
+        room = max(_MATCH_ROOM, int(lengths.max()))
         if len(self._out[0]) < room:
             self._out = tuple(np.empty(room, dtype=np.int64) for _ in range(3))
         table, probe = _positions(residents), self._pair_table(block, bounds)
@@ -210,7 +201,7 @@ class Prober:
         out_w, out_i, out_j = self._out
         count_items = len(residents.items)
         while state[0] < count_items:
-            count = scan(table, residents.lengths, count_items, probe, len(block), out_w, out_i, out_j, state)
+            count = scan(table, lengths, count_items, probe, len(block), out_w, out_i, out_j, state)
             if count < 0:
                 raise Fault(residents.items[state[3]], int(state[4]), int(state[5]))
             if count:
@@ -222,8 +213,8 @@ class Prober:
         theirs = self._window_slots
         own = [block.columns[k] for k in self._slots]
         return Facts(
-            nulls=any(column.has_nulls for column in own) or any(item.has_nulls(theirs) for item in residents.items),
-            nans=any(column.has_nans for column in own) or any(item.has_nans(theirs) for item in residents.items),
+            nulls=any(column.has_nulls for column in own) or bool(residents.nulls[theirs].any()),
+            nans=any(column.has_nans for column in own) or bool(residents.nans[theirs].any()),
         )
 
     def _pair_table(self, block: Block, bounds: Bounds | None) -> npt.NDArray[np.int64]:
@@ -239,8 +230,7 @@ class Prober:
 
 def _positions(residents: Residents) -> npt.NDArray[np.int64]:
     """Return the window table of pair kernels: times, numbers, columns."""
-    heads = np.array([(i.times.ctypes.data, i.numbers.ctypes.data) for i in residents.items], dtype=np.int64)
-    return np.hstack([heads, residents.columns])
+    return np.hstack([residents.heads[:, 1:3], residents.columns])
 
 
 def _key_type(dimension: Dimension) -> Any:

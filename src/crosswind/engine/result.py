@@ -35,7 +35,7 @@ def gather(
         return _gather_opaque(residents, layout, column, which, rows)
     values, valids, texts = (np.ascontiguousarray(residents.columns[:, 3 * column + k]) for k in range(3))
     valid = None
-    if any(item.has_nulls(range(column, column + 1)) for item in residents.items):
+    if residents.nulls[column]:
         valid = gather_width(valids, which, rows, 1)
     if layout.storage is Storage.TEXT:
         offsets, text = gather_text(values, texts, which, rows)
@@ -50,7 +50,7 @@ def gather_times(matches: Matches) -> npt.NDArray[np.int64]:
     """Fetch the times of the matched tuples from their basic windows."""
     from crosswind.kernel.gather import gather_width
 
-    addresses = np.array([item.times.ctypes.data for item in matches.residents.items], dtype=np.int64)
+    addresses = np.ascontiguousarray(matches.residents.heads[:, 1])
     return gather_width(addresses, matches.which, matches.rows, 8).view(np.int64)
 
 

@@ -14,17 +14,14 @@ from functools import lru_cache
 
 from crosswind.kernel.jit import load_source
 
-__all__ = ["RUN_HEAD", "RUN_PARAMS", "box_kernel", "box_source"]
+__all__ = ["HEAD", "box_kernel", "box_source"]
 
-RUN_HEAD = 9
+HEAD = 9
 """Numbers before the key addresses in a row of the run table.
 
 length, times, sequence numbers, directory, checks (1: times, 2: numbers), arrangement
 (0: none, 1: grid, 2: hash), cells of the first and second axis, axes (first + 16 * second).
 """
-
-RUN_PARAMS = 4
-"""Doubles a run: origin and scale of the first and of the second axis."""
 
 PROBE_HEAD = 5
 """Addresses before the dimensions in the probe table: bounds of time and number, hashes."""
@@ -61,7 +58,7 @@ from crosswind.kernel.simd import in_range_32, in_range_64, lowest_bit
 
 def box_source(bits: tuple[int, ...], block: int) -> str:
     """Return the source of the probe kernel for dimensions of ``bits``, scanning by ``block``."""
-    keys = [f"        k{d} = runs[r, {RUN_HEAD + d}]" for d in range(len(bits))]
+    keys = [f"        k{d} = runs[r, {HEAD + d}]" for d in range(len(bits))]
     load = []
     for d, width in enumerate(bits):
         base = PROBE_HEAD + PROBE_DIMENSION * d

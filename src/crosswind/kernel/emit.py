@@ -93,6 +93,14 @@ def _ticks(of: SqlType) -> int:
     return UNITS_PER_SECOND[of.unit]
 
 
+def _may_make_nan(expr: Expr) -> bool:
+    """Whether ``expr`` can be NaN even if no column is: sqrt(-1), inf - inf, 0 * inf, ..."""
+    if not isinstance(expr, Call):
+        return isinstance(expr, Literal) and expr.value != expr.value
+    keeps = expr.op in ("cast", "neg", "abs", "least", "greatest", "coalesce", "if")
+    return expr.type.kind is Kind.FLOAT and (not keeps or any(map(_may_make_nan, expr.args)))
+
+
 class Emitter:
     """Emits expressions into a list of source lines.
 
@@ -156,7 +164,8 @@ class Emitter:
             raise UnsupportedError(f"no kernel can read {type(expr).__name__} values.")
         op = expr.op
         if op in COMPARISONS:
-            return self._compare(op, self.emit(expr.args[0]), self.emit(expr.args[1]), expr.args[0].type)
+            a, b = (self.emit(arg) for arg in expr.args)
+            return self._compare(op, a, b, expr.args[0].type, nans=any(map(_may_make_nan, expr.args)))
         if op in _PLAIN or op in ("neg", "abs"):
             return self._arithmetic(expr)
         if op in _MATH:
@@ -202,7 +211,7 @@ class Emitter:
             return _Value(f"np.int64({high - 2**64 if high >= 2**63 else high})", None, low=f"np.uint64({low})")
         return _Value(_constant(literal.type, number), None)
 
-    def _compare(self, op: str, a: _Value, b: _Value, of: SqlType) -> _Value:
+    def _compare(self, op: str, a: _Value, b: _Value, of: SqlType, nans: bool = True) -> _Value:
         valid = self._all_valid([a, b])
         match storage_of(of):
             case Storage.TEXT:
@@ -210,7 +219,7 @@ class Emitter:
             case Storage.WIDE:
                 code = _WIDE[op].format(ah=a.code, al=a.low, bh=b.code, bl=b.low)
             case _:
-                total = of.kind is Kind.FLOAT and self._facts.nans
+                total = of.kind is Kind.FLOAT and (nans or self._facts.nans)
                 code = _TOTAL[op].format(a=a.code, b=b.code) if total else f"{a.code} {_SYMBOL[op]} {b.code}"
         return _Value(self._name(code), valid)
 

@@ -39,7 +39,8 @@ def value_of(keys: npt.NDArray[Any], of: SqlType) -> npt.NDArray[np.float64]:
     """Return values in the order of the keys as doubles (rounded; NaN as infinity)."""
     if of.kind is not Kind.FLOAT:
         return keys.astype(np.float64)
-    values = _flip(keys).view(f"float{8 * keys.dtype.itemsize}").astype(np.float64)
+    with np.errstate(invalid="ignore"):  # widening a NaN
+        values = _flip(keys).view(f"float{8 * keys.dtype.itemsize}").astype(np.float64)
     return np.where(np.isnan(values), np.inf, values)
 
 

@@ -183,13 +183,13 @@ class BasicWindow:
         """Return column ``index`` of the tuples that are here."""
         return self._buffers[index].vector(self.length)
 
-    def has_nulls(self, columns: range) -> bool:
-        """Whether one of ``columns`` may hold a null."""
-        return any(self._buffers[k].valid is not None for k in columns)
+    def nulls(self) -> npt.NDArray[np.bool_]:
+        """Tell, by column, whether it may hold a null."""
+        return np.array([buffer.valid is not None for buffer in self._buffers], dtype=np.bool_)
 
-    def has_nans(self, columns: range) -> bool:
-        """Whether one of ``columns`` may hold a NaN."""
-        return any(self._buffers[k].has_nans for k in columns)
+    def nans(self) -> npt.NDArray[np.bool_]:
+        """Tell, by column, whether it may hold a NaN."""
+        return np.array([buffer.has_nans for buffer in self._buffers], dtype=np.bool_)
 
     def block(self) -> Block:
         """Return everything here as a block, sharing memory where that is possible."""

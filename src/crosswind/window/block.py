@@ -44,11 +44,13 @@ class Block:
 
 
 def concat_blocks(blocks: list[Block]) -> Block:
-    """Return the tuples of ``blocks`` (at least one, all before numbering) in one block."""
+    """Return the tuples of ``blocks`` (at least one, all numbered or none) in one block."""
     if len(blocks) == 1:
         return blocks[0]
     columns = tuple(concat_vectors([b.columns[k] for b in blocks]) for k in range(len(blocks[0].columns)))
     keep = None
     if any(block.keep is not None for block in blocks):
         keep = np.concatenate([np.ones(len(b), dtype=np.bool_) if b.keep is None else b.keep for b in blocks])
-    return Block(np.concatenate([block.times for block in blocks]), columns, None, keep)
+    numbers = [block.numbers for block in blocks if block.numbers is not None]
+    times = np.concatenate([block.times for block in blocks])
+    return Block(times, columns, np.concatenate(numbers) if numbers else None, keep)

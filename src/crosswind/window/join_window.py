@@ -14,7 +14,7 @@ from crosswind.window.block import Block
 from crosswind.window.run import Run
 from crosswind.window.vector import Layout
 
-__all__ = ["Arranger", "JoinWindow", "Mark", "Resident", "Residents"]
+__all__ = ["HEAD", "Arranger", "JoinWindow", "Mark", "Resident", "Residents"]
 
 Mark = tuple[int, int]
 Resident = BasicWindow | Run
@@ -38,22 +38,88 @@ class Arranger(Protocol):
 
 @dataclass(frozen=True)
 class Residents:
-    """Basic windows as kernels and gathers see them.
+    """Basic windows as kernels and gathers see them, a row each.
 
-    ``columns`` holds three addresses a column, a row each; ``time_min`` and ``time_max``
-    bound the times of each.
+    ``heads`` are lengths, addresses and arrangements (see :mod:`crosswind.kernel.box`),
+    ``params`` the axes of arrangements, ``columns`` three addresses a column. ``nulls``
+    and ``nans`` tell, by column, whether one of them may hold such a value.
     """
 
     items: list[Resident]
+    heads: npt.NDArray[np.int64]
+    params: npt.NDArray[np.float64]
     columns: npt.NDArray[np.int64]
     time_min: npt.NDArray[np.int64]
     time_max: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
+    nulls: npt.NDArray[np.bool_]
+    nans: npt.NDArray[np.bool_]
+    kinds: frozenset[str]
 
     def pick(self, rows: npt.NDArray[np.int64]) -> Residents:
         """Return the named ones."""
-        items = [self.items[k] for k in rows]
-        return Residents(items, self.columns[rows], self.time_min[rows], self.time_max[rows], self.lengths[rows])
+        return Residents(
+            [self.items[k] for k in rows],
+            self.heads[rows],
+            self.params[rows],
+            self.columns[rows],
+            self.time_min[rows],
+            self.time_max[rows],
+            self.nulls,
+            self.nans,
+            self.kinds,
+        )
+
+    def plus(self, item: Resident) -> Residents:
+        """Return these and one more."""
+        more = residents_of([item], self.columns.shape[1])
+        return Residents(
+            [*self.items, item],
+            np.concatenate([self.heads, more.heads]),
+            np.concatenate([self.params, more.params]),
+            np.concatenate([self.columns, more.columns]),
+            np.append(self.time_min, item.time_min),
+            np.append(self.time_max, item.time_max),
+            self.nulls | more.nulls,
+            self.nans | more.nans,
+            self.kinds,
+        )
+
+
+HEAD = 9
+"""Numbers that describe a basic window to a kernel.
+
+length, times, sequence numbers, directory, checks (1: times, 2: numbers), arrangement
+(0: none, 1: grid, 2: hash), cells of the first and second axis, axes (first + 16 * second).
+"""
+
+_KINDS = {"band": 1, "hash": 2}
+
+
+def residents_of(items: list[Resident], pointers: int) -> Residents:
+    """Describe ``items``, which have ``pointers`` addresses of columns each."""
+    heads = np.zeros((len(items), HEAD), dtype=np.int64)
+    params = np.zeros((len(items), 4))
+    columns = np.zeros((len(items), pointers), dtype=np.int64)
+    for row, item in enumerate(items):
+        heads[row, :3] = (item.length, item.times.ctypes.data, item.numbers.ctypes.data)
+        plan = item.arrangement
+        if plan is not None:
+            heads[row, 3] = plan.directory.ctypes.data
+            heads[row, 5:] = (_KINDS[plan.kind], *plan.cells, plan.axes[0] + 16 * plan.axes[1])
+            params[row] = (plan.origins[0], plan.scales[0], plan.origins[1], plan.scales[1])
+        columns[row] = item.pointers()
+    nothing = np.zeros(pointers // 3, dtype=np.bool_)
+    return Residents(
+        items,
+        heads,
+        params,
+        columns,
+        np.array([item.time_min for item in items], dtype=np.int64),
+        np.array([item.time_max for item in items], dtype=np.int64),
+        np.logical_or.reduce([item.nulls() for item in items]) if items else nothing,
+        np.logical_or.reduce([item.nans() for item in items]) if items else nothing,
+        frozenset(item.arrangement.kind for item in items if item.arrangement is not None),
+    )
 
 
 class JoinWindow:
@@ -82,6 +148,7 @@ class JoinWindow:
         self._items: list[Resident] = []
         self._arranged = 0
         self._view: Residents | None = None
+        self._closed_view: Residents | None = None
 
     def __len__(self) -> int:
         return sum(item.length for item in self._items)
@@ -98,6 +165,8 @@ class JoinWindow:
         """Insert the tuples of ``block``, filling the open basic window and opening new ones."""
         start = 0
         self._view = None
+        if not self._items or self._items[-1].length + len(block) >= self.capacity:
+            self._closed_view = None
         while start < len(block):
             last = self._items[-1] if self._items else None
             if not isinstance(last, BasicWindow) or last.sealed:
@@ -113,7 +182,7 @@ class JoinWindow:
             return
         while self._arranged < len(self._items) and self._items[self._arranged].sealed:
             run = self._arranger.arrange([self._items[self._arranged].block()])
-            self._view = None
+            self._view = self._closed_view = None
             if run is not None:
                 self._items[self._arranged] = run
             self._arranged += 1
@@ -151,14 +220,14 @@ class JoinWindow:
         if count:
             del self._items[:count]
             self._arranged = max(0, self._arranged - count)
-            self._view = None
+            self._view = self._closed_view = None
         self.released += gone
         return gone
 
     def clear(self) -> None:
         """Release everything."""
         self._items.clear()
-        self._arranged, self._view = 0, None
+        self._arranged, self._view, self._closed_view = 0, None, None
 
     def mark(self) -> Mark:
         """Return where the window ends, for :meth:`cut`."""
@@ -168,7 +237,7 @@ class JoinWindow:
         """Forget what was appended since ``mark`` (nothing may have been settled or released)."""
         count, length = mark
         del self._items[count:]
-        self._view = None
+        self._view = self._closed_view = None
         last = self._items[-1] if self._items else None
         if isinstance(last, BasicWindow) and last.length > length:
             last.cut(length)
@@ -176,12 +245,10 @@ class JoinWindow:
     def residents(self) -> Residents:
         """Return all basic windows as kernels see them."""
         if self._view is None:
-            items = list(self._items)
-            self._view = Residents(
-                items,
-                np.array([item.pointers() for item in items], dtype=np.int64).reshape(len(items), 3 * len(self.layouts)),
-                np.array([item.time_min for item in items], dtype=np.int64),
-                np.array([item.time_max for item in items], dtype=np.int64),
-                np.array([item.length for item in items], dtype=np.int64),
-            )
+            pointers = 3 * len(self.layouts)
+            if self._closed_view is None:
+                closed = len(self._items) - (1 if self._items and not self._items[-1].sealed else 0)
+                self._closed_view = residents_of(self._items[:closed], pointers)
+            rest = self._items[len(self._closed_view.items) :]
+            self._view = self._closed_view if not rest else self._closed_view.plus(rest[0])
         return self._view

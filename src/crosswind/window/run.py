@@ -62,6 +62,8 @@ class Run:
         self._columns = [
             _padded(column, places) if k < keys else column.take(places) for k, column in enumerate(block.columns)
         ]
+        self._nulls = np.array([column.has_nulls for column in self._columns], dtype=np.bool_)
+        self._nans = np.array([column.has_nans for column in self._columns], dtype=np.bool_)
         self._pointers = [address for column in self._columns for address in column.pointers()]
 
     def pointers(self) -> list[int]:
@@ -73,13 +75,13 @@ class Run:
         column = self._columns[index]
         return column.slice(0, self.length) if column.layout.storage is Storage.FIXED else column
 
-    def has_nulls(self, columns: range) -> bool:
-        """Whether one of ``columns`` may hold a null."""
-        return any(self._columns[k].has_nulls for k in columns)
+    def nulls(self) -> npt.NDArray[np.bool_]:
+        """Tell, by column, whether it may hold a null."""
+        return self._nulls
 
-    def has_nans(self, columns: range) -> bool:
-        """Whether one of ``columns`` may hold a NaN."""
-        return any(self._columns[k].has_nans for k in columns)
+    def nans(self) -> npt.NDArray[np.bool_]:
+        """Tell, by column, whether it may hold a NaN."""
+        return self._nans
 
     def block(self) -> Block:
         """Return the tuples, in the order of the cells."""

@@ -1,0 +1,92 @@
+"""``bench growth``: what a tuple costs as the windows grow, at a fixed rate."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from crosswind.bench.live import LiveJoin, Stretch
+from crosswind.bench.record import Goal, Measurement, Report, Tell, interleave, measured_in, median
+from crosswind.bench.workload import BAND, BandWorkload
+
+__all__ = ["measure"]
+
+_GOAL = Goal(2.0, at_least=False)
+_ASKED = ("auto", 16)
+_WIDE = "wide band"
+_WIDER = 4
+
+
+def measure(
+    *, rate: int, window: int, factors: tuple[int, ...], seconds: float, rounds: int, index: str, tell: Tell
+) -> Report:
+    """Drive a join for each window length, in batches of a second.
+
+    Results cost as well, and grow with the window whatever the index. What one costs is estimated from
+    another join, which has the largest window and a wider band on the float: the time that it takes
+    more, by the results that it has more.
+
+    Parameters
+    ----------
+    rate : int
+        Tuples/s of event time, of each stream.
+    window : int
+        The least length, in seconds.
+    factors : tuple of int
+        How many times as long the others are, ascending from 1.
+    seconds : float
+        Time spent in each run.
+    rounds : int
+        Runs of each length, interleaved.
+    index : str
+        As for ``crosswind.open``.
+    tell : callable
+        Told what is being done.
+    """
+    workloads = {f"{window * k} s": BandWorkload(rate, window * k * 1_000_000) for k in factors}
+    *_, last = workloads
+    workloads[_WIDE] = BandWorkload(rate, window * factors[-1] * 1_000_000, band_y=_WIDER * BAND)
+    joins: dict[str, LiveJoin] = {}
+    for name, workload in workloads.items():
+        tell(f"{name}: filling the windows")
+        joins[name] = LiveJoin(workload, index, rate)
+    stretches: dict[str, list[Stretch]] = {name: [] for name in joins}
+
+    def run(name: str) -> float:
+        stretch = joins[name].drive(seconds=seconds)
+        stretches[name].append(stretch)
+        return stretch.seconds / stretch.tuples * 1e6
+
+    runs = interleave({name: partial(run, name) for name in joins}, rounds, tell)
+    cost_us = {name: median(values) or 0.0 for name, values in runs.items()}
+    share = {name: sum(s.results for s in some) / sum(s.tuples for s in some) for name, some in stretches.items()}
+    more = share[_WIDE] - share[last]
+    result_us = max(0.0, (cost_us[_WIDE] - cost_us[last]) / more) if more > 0 else 0.0
+    first, *_ = workloads
+    measurements = [
+        measured_in(values, f"{name} windows", "us/tuple", note=f"{share[name]:.3g} results a tuple")
+        for name, values in runs.items()
+        if name != _WIDE
+    ]
+    measurements = [entry if k == 0 else entry.against(measurements[0]) for k, entry in enumerate(measurements)]
+    net = [cost_us[name] - result_us * share[name] for name in (first, last)]
+    goal = _GOAL if (index, factors[-1]) == _ASKED else None
+    measurements += [
+        Measurement("growth, all in", cost_us[last] / cost_us[first], f"x for {factors[-1]}x the window"),
+        Measurement("a result", result_us * 1e3, "ns", note="estimated, see the notes"),
+        Measurement(
+            "growth, without the results",
+            net[1] / net[0] if net[0] > 0 else None,
+            f"x for {factors[-1]}x the window",
+            goal,
+        ),
+    ]
+    chosen = joins[last].index
+    for live in joins.values():
+        live.close()
+    settings = {"rate": rate, "window_s": window, "factors": list(factors), "seconds": seconds, "rounds": rounds}
+    notes = [
+        f"Full windows, batches of a second, index {chosen}. What a result costs is estimated from a join with "
+        f"{_WIDER} times the band on the float, over the largest window."
+    ]
+    title = "cost of a tuple as windows grow"
+    return Report("growth", title, settings | {"index": index}, measurements, notes)

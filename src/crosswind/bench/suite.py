@@ -1,0 +1,35 @@
+"""All benchmarks by name, and sizes for a quick look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from crosswind.bench import compare, equality, growth, kernel, latency, memory, rate, replay
+from crosswind.bench.record import Report
+
+__all__ = ["BENCHMARKS", "QUICK"]
+
+BENCHMARKS: Mapping[str, Callable[..., Report]] = {
+    "kernel": kernel.measure,
+    "rate": rate.measure,
+    "replay": replay.measure,
+    "latency": latency.measure,
+    "compare": compare.measure,
+    "equality": equality.measure,
+    "growth": growth.measure,
+    "memory": memory.measure,
+}
+
+QUICK: Mapping[str, Mapping[str, Any]] = {
+    "kernel": {"window": 200_000, "probes": 64, "rounds": 3},
+    "rate": {"windows": (60,), "trial": 2.0, "seconds": 10.0},
+    "replay": {"windows": (60,), "seconds": 0.5, "rounds": 3},
+    "latency": {"rate": 500, "window": 60, "seconds": 3.0},
+    "compare": {"window": 200_000, "probes": (100,), "rounds": 3, "windows": (60,), "prefix": 180},
+    "equality": {"keys": 20_000, "batch": 1_000, "window": 20_000, "seconds": 0.3, "rounds": 3},
+    "growth": {"window": 10, "factors": (1, 4), "seconds": 0.2, "rounds": 3},
+    "memory": {"rate": 2_000, "window": 60, "seconds": 2.0},
+}
+"""By benchmark, what differs from its defaults with ``--quick``. Small enough for the slowest index, so
+that goals, which are about other sizes, mostly do not apply."""

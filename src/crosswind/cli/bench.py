@@ -1,0 +1,287 @@
+"""``crosswind bench``: what is asked of Crosswind, measured on this machine."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from crosswind.cli.view import LiveView, SilentView, View
+
+if TYPE_CHECKING:
+    from crosswind.bench.record import Measurement, Report
+
+__all__ = ["bench"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_INDEXES = ("auto", "scan", "band", "hash")
+_INDENT = "  "
+
+
+class _Numbers(click.ParamType):  # type: ignore[type-arg]
+    """Integers separated by commas."""
+
+    name = "N,N,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(int(part) for part in str(value).split(",") if part.strip())
+        except ValueError:
+            numbers = (0,)
+        if any(number < 1 for number in numbers):
+            self.fail(f"'{value}' is not a list of positive integers such as 60,900.", param, ctx)
+        return numbers
+
+
+def _index(function: Function) -> Function:
+    text = "Index of the join: every choice gives the same rows."
+    return click.option("--index", type=click.Choice(_INDEXES), default="auto", show_default=True, help=text)(function)
+
+
+def _json(function: Function) -> Function:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")(function)
+
+
+def _number(name: str, default: int, text: str) -> Callable[[Function], Function]:
+    return click.option(name, type=click.IntRange(1), default=default, show_default=True, help=text)
+
+
+def _numbers(name: str, default: str, text: str) -> Callable[[Function], Function]:
+    return click.option(name, type=_Numbers(), default=default, show_default=True, help=text)
+
+
+def _seconds(name: str, default: float, text: str) -> Callable[[Function], Function]:
+    kind = click.FloatRange(0, 86_400, min_open=True)
+    return click.option(name, type=kind, default=default, show_default=True, help=text)
+
+
+_rounds = _number("--rounds", 5, "Runs of each; they are interleaved, and medians reported.")
+
+
+@click.group()
+def bench() -> None:
+    """Measure this machine: what is asked, what is reached.
+
+    The workload is that of the papers unless said otherwise: two streams, x and a random integers of 1 to 10,000,
+    y and b random floats, joined where both pairs are at most 10 apart. Tuples are generated beforehand and windows
+    are full.
+    Goals are judged only at the sizes they are about. Another load on the machine shows in every figure.
+    """
+
+
+@bench.command()
+@_number("--window", 900_000, "Tuples in the window.")
+@_number("--probes", 128, "Tuples that come at once.")
+@_number("--rounds", 7, "Runs of each variant; they are interleaved, and medians reported.")
+@_json
+def kernel(as_json: bool, **sizes: Any) -> None:
+    """Measure the inner loop: C++ by hand in three variants, and the scan.
+
+    The C++ is compiled on the spot with g++; without one it is left out.
+    """
+    _run("kernel", sizes, as_json)
+
+
+@bench.command()
+@_numbers("--windows", "900", "Lengths of the windows, seconds.")
+@_number("--start", 4_000, "The first rate to try, tuples/s of each stream.")
+@_seconds("--tick", 1.0, "Event time in a batch, seconds.")
+@_seconds("--trial", 8.0, "Event time of a trial, seconds.")
+@_seconds("--seconds", 90.0, "Begin no trial after this long.")
+@_index
+@_json
+def rate(as_json: bool, **sizes: Any) -> None:
+    """Find the greatest rate that is sustained with full windows.
+
+    Each trial fills windows for its rate, then drives the join: the rate holds if a second of event time takes less
+    than a second. Memory is reported for the greatest rate that held.
+    """
+    _run("rate", sizes, as_json)
+
+
+@bench.command()
+@_numbers("--windows", "60,900", "Lengths of the windows, seconds.")
+@_number("--rate", 1_000, "Tuples/s of event time, of each stream.")
+@_seconds("--seconds", 2.0, "Time spent in each run.")
+@_rounds
+@_index
+@click.option("--compare/--no-compare", default=False, show_default=True, help="Race DuckDB and Polars as well.")
+@_number("--prefix", 900, "Length of the streams of that race, seconds; at least two windows.")
+@_json
+def replay(as_json: bool, **sizes: Any) -> None:
+    """Replay as fast as possible, in batches of a second."""
+    _run("replay", sizes, as_json)
+
+
+@bench.command()
+@_number("--rate", 2_500, "Tuples/s of each stream.")
+@_number("--window", 300, "Length of the windows, seconds.")
+@_seconds("--seconds", 20.0, "How long the streams are played.")
+@_number("--limit", 4_096, "Greatest number of tuples in a push.")
+@_index
+@_json
+def latency(as_json: bool, **sizes: Any) -> None:
+    """Measure, in real time, from a tuple's due time to its results.
+
+    Tuples are due at fixed intervals. Whatever is due is pushed at once; nothing waits for more.
+    """
+    _run("latency", sizes, as_json)
+
+
+@bench.command()
+@_number("--window", 900_000, "Tuples in the window that is scanned.")
+@_numbers("--probes", "100,1000", "Sizes of the batches that scan it.")
+@_number("--rounds", 3, "Runs of each side; they are interleaved, and medians reported.")
+@_numbers("--windows", "60,900", "Windows for DuckDB and Polars, seconds; an empty text leaves them out.")
+@_number("--prefix", 900, "Length of the streams for them, seconds; at least two windows.")
+@_number("--rate", 1_000, "Tuples/s of those streams.")
+@_json
+def compare(as_json: bool, **sizes: Any) -> None:
+    """Compare with C++ by hand, DuckDB and Polars.
+
+    The scan runs through push, on the same window as a vectorised C++ loop that is compiled on the spot. DuckDB and
+    Polars join finite streams as a batch. All must find the same results.
+    """
+    _run("compare", sizes, as_json)
+
+
+@bench.command()
+@_number("--keys", 1_000_000, "Distinct keys.")
+@_number("--batch", 10_000, "Tuples in a push.")
+@_number("--window", 1_000_000, "Tuples in each window.")
+@_seconds("--seconds", 1.0, "Time spent in each run.")
+@_rounds
+@_index
+@_json
+def equality(as_json: bool, **sizes: Any) -> None:
+    """Measure equality joins over many distinct keys: integers and strings."""
+    _run("equality", sizes, as_json)
+
+
+@bench.command()
+@_number("--rate", 1_000, "Tuples/s of event time, of each stream.")
+@_number("--window", 60, "The least length of the windows, seconds.")
+@_numbers("--factors", "1,2,4,8,16", "How many times as long the others are.")
+@_seconds("--seconds", 0.5, "Time spent in each run.")
+@_rounds
+@_index
+@_json
+def growth(as_json: bool, **sizes: Any) -> None:
+    """Measure what a tuple costs as the windows grow, at a fixed rate."""
+    _run("growth", sizes, as_json)
+
+
+@bench.command()
+@_number("--rate", 10_000, "Tuples/s of event time, of each stream.")
+@_number("--window", 600, "Length of the windows, seconds.")
+@_seconds("--seconds", 15.0, "How long to drive the join on with full windows.")
+@_index
+@_json
+def memory(as_json: bool, **sizes: Any) -> None:
+    """Measure what a join holds, against the bytes of the live columns."""
+    _run("memory", sizes, as_json)
+
+
+@bench.command(name="all")
+@click.option("--quick", is_flag=True, help="Small sizes: whether everything works, not how fast it is.")
+@_json
+@click.pass_context
+def everything(context: click.Context, quick: bool, as_json: bool) -> None:
+    """Run all of them, one after the other."""
+    from crosswind.bench.suite import BENCHMARKS, QUICK
+
+    reports = []
+    for name in BENCHMARKS:
+        command = bench.commands[name]
+        given = {p.name: p.type_cast_value(context, p.get_default(context)) for p in command.params if p.name}
+        sizes = {key: value for key, value in given.items() if key != "as_json"}
+        sizes |= QUICK[name] if quick else {}
+        report = _measure(name, sizes, quiet=as_json)
+        reports.append(report)
+        if not as_json:
+            _print_report(report)
+    if as_json:
+        click.echo(json_module.dumps({"machine": _machine(), "reports": [report.as_json() for report in reports]}))
+    else:
+        _print_machine()
+
+
+def _run(name: str, sizes: dict[str, Any], as_json: bool) -> None:
+    report = _measure(name, sizes, quiet=as_json)
+    if as_json:
+        click.echo(json_module.dumps({"machine": _machine(), **report.as_json()}))
+    else:
+        _print_report(report)
+        _print_machine()
+
+
+def _measure(name: str, sizes: dict[str, Any], *, quiet: bool) -> Report:
+    from crosswind.bench.suite import BENCHMARKS
+
+    # A thread that draws would take time from what is measured: the view draws only when told to.
+    view: View = LiveView(f"crosswind bench {name}", err=True) if sys.stderr.isatty() and not quiet else SilentView()
+    began = time.monotonic()
+    with view:
+        return BENCHMARKS[name](
+            **sizes, tell=lambda line: view.show({"now": line, "passed": f"{time.monotonic() - began:.0f} s"})
+        )
+
+
+def _machine() -> dict[str, Any]:
+    from crosswind.bench.machine import describe_machine
+
+    return describe_machine()
+
+
+def _print_machine() -> None:
+    facts = _machine()
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items() if version)
+    click.echo(
+        f"{facts['processor']}, {facts['cores']} cores, {' '.join(facts['vectors'])}, {facts['memory_gb']} GB, "
+        f"load {facts['load_average_1min']}; {facts['system']}, Python {facts['python']}; {versions}"
+    )
+
+
+def _print_report(report: Report) -> None:
+    sizes = ", ".join(f"{name} {_plain(value)}" for name, value in report.settings.items())
+    click.echo(f"{report.name}: {report.title}\n{_INDENT}{sizes}\n")
+    header = ("", "asked", "measured", "ratio", "", "")
+    rows = [header, *(_row(entry) for entry in report.measurements)]
+    kept = [k for k in range(len(header)) if any(row[k] for row in rows[1:])]
+    widths = {k: max(len(row[k]) for row in rows) for k in kept}
+    for row in rows:
+        click.echo((_INDENT + "  ".join(f"{row[k]:<{widths[k]}}" for k in kept)).rstrip())
+    click.echo()
+    for note in report.notes:
+        click.echo("\n".join(_INDENT + line for line in note.splitlines()))
+    click.echo()
+
+
+def _row(entry: Measurement) -> tuple[str, ...]:
+    asked = ratio = ""
+    if entry.goal is not None:
+        asked = f"{'at least' if entry.goal.at_least else 'at most'} {_figure(entry.goal.value)}"
+        asked += "" if entry.goal.aim is None else f", aim {_figure(entry.goal.aim)}"
+        ratio = "" if entry.value is None else f"{entry.value / entry.goal.value:.2f} x asked"
+    if entry.ratio is not None:
+        ratio = f"{entry.ratio:.2f} x {entry.ratio_to}"
+    measured = "not measured" if entry.value is None else f"{_figure(entry.value)} {entry.unit}".rstrip()
+    verdict = {None: "", True: "holds", False: "DOES NOT HOLD"}[entry.holds]
+    return entry.name, asked, measured, ratio, verdict, entry.note
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return "/".join(_plain(entry) for entry in value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
