@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,12 @@ from crosswind.errors import CrosswindError
 __all__ = ["LiveJoin", "Stretch", "expected_rows", "open_full"]
 
 _WARM_UP_PUSHES = 2
+_OVERTURE = 16_384
+"""Tuples of each stream that are joined before the windows are filled up."""
+_OVERTURE_BATCH = 1_024
+_CHECKED_PAIRS = 200_000_000
+_PROBES_MIN, _PROBES_MAX = 16, 1_000
+"""How much of the results is checked: what takes NumPy about a second."""
 
 
 @dataclass(frozen=True)
@@ -39,42 +44,38 @@ class Stretch:
     event_s: float
 
 
-def open_full(
-    sql: str,
-    schemas: Mapping[str, pa.Schema],
-    history: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]],
-    index: str,
-) -> Join:
-    """Open a join whose windows hold ``history``, without joining the history with itself.
+def open_full(workload: BandWorkload | KeyWorkload, index: str) -> Join:
+    """Open a join whose windows are full, without joining all of the history with itself.
 
-    Joining it would take as long as the rates that ``rate`` looks for allow: minutes for windows of
-    minutes. So each stream is pushed while the other window is empty, the second one into a join of its
-    own, whose state then goes into the first by snapshot and restore.
-
-    Parameters
-    ----------
-    sql, schemas, index
-        As for ``crosswind.open``.
-    history : mapping of str to callable
-        By stream, in FROM order: a function that gives its batches.
+    Joining it would take as long as the rates that ``rate`` looks for allow: minutes for windows of minutes. So only
+    the beginning is joined, which lets the planner choose the index. Then the rest of each stream is pushed on its
+    own, that of S into another join, whose state goes into the first by snapshot and restore.
     """
-    first, second = history
-    with open_join(sql, schemas, index=index) as aside:
-        for batch in history[second]():
-            aside.push(second, batch)
-        held = aside.stats.window_tuples
-        state = aside.snapshot()
-    join = open_join(sql, schemas, index=index)
-    for batch in history[first]():
-        join.push(first, batch)
-    held = {first: join.stats.window_tuples[first], second: held[second]}
-    join.restore(state)
-    if join.stats.window_tuples != held:
+    count = workload.window_tuples
+    first = min(_OVERTURE, count)
+    join = open_join(workload.sql, workload.schemas, index=index)
+    for start in range(0, first, _OVERTURE_BATCH):
+        for name in ("R", "S"):
+            join.push(name, workload.batch(name, start, min(_OVERTURE_BATCH, first - start)))
+    if count > first:
+        for batch in workload.batches("R", first, count - first):
+            join.push("R", batch)
+        join.restore(_state_with(workload, index, first))
+    held = join.stats.window_tuples
+    if held != {"R": count, "S": count}:
         raise CrosswindError(
-            f"the benchmark could not fill the windows: they hold {join.stats.window_tuples}, not {held}. "
+            f"the benchmark could not fill the windows: they hold {held}, not {count} tuples each. "
             "Join.restore() must add to what a join holds."
         )
     return join
+
+
+def _state_with(workload: BandWorkload | KeyWorkload, index: str, first: int) -> bytes:
+    """Return the state of a join that holds nothing but the tuples of S from number ``first`` on."""
+    with open_join(workload.sql, workload.schemas, index=index) as join:
+        for batch in workload.batches("S", first, workload.window_tuples - first):
+            join.push("S", batch)
+        return join.snapshot()
 
 
 class LiveJoin:
@@ -94,12 +95,7 @@ class LiveJoin:
         self.workload = workload
         self.batch_tuples = batch_tuples
         self.next = workload.window_tuples
-        self.join = open_full(
-            workload.sql,
-            workload.schemas,
-            {name: lambda name=name: workload.batches(name, 0, self.next) for name in workload.schemas},  # type: ignore[misc]
-            index,
-        )
+        self.join = open_full(workload, index)
         self.drive(pushes=_WARM_UP_PUSHES)
 
     def drive(self, *, pushes: int | None = None, seconds: float | None = None) -> Stretch:
@@ -130,7 +126,7 @@ class LiveJoin:
         """Release the windows."""
         self.join.close()
 
-    def check(self, probes: int = 16) -> bool:
+    def check(self) -> bool:
         """Push a few tuples of R more, and compare the number of results with what NumPy finds.
 
         The tuples of S that are waiting are generated anew, so that nothing is taken on trust. The join cannot be
@@ -138,30 +134,23 @@ class LiveJoin:
         """
         if not isinstance(self.workload, BandWorkload):
             raise TypeError("only band joins can be checked")
+        probes = min(_PROBES_MAX, max(_PROBES_MIN, _CHECKED_PAIRS // self.workload.window_tuples))
         batch = self.workload.batch("R", self.next, probes)
         found = int(self.join.push("R", batch).num_rows)
-        return found == expected_rows(self.workload, batch, self.batch_tuples, self.next)
+        return found == expected_rows(self.workload, batch, self.next)
 
 
-def expected_rows(workload: BandWorkload, probes: pa.RecordBatch, step: int, end: int) -> int:
-    """Return how many results ``probes`` of R have with the tuples of S before number ``end``.
-
-    Parameters
-    ----------
-    step : int
-        Tuples a push, after the history.
-    """
+def expected_rows(workload: BandWorkload, probes: pa.RecordBatch, end: int) -> int:
+    """Return how many results ``probes`` of R have with the tuples of S before number ``end``."""
     x, y = (probes.column(name).to_numpy() for name in ("x", "y"))
     times = probes.column("ts").cast(pa.int64()).to_numpy()
-    history = workload.batches("S", 0, workload.window_tuples)
-    later = (workload.batch("S", first, step) for first in range(workload.window_tuples, end, step))
     count = 0
-    for batches in (history, later):
-        for batch in batches:
-            a, b = batch.column("a").to_numpy(), batch.column("b").to_numpy()
-            waiting = batch.column("ts").cast(pa.int64()).to_numpy()
-            for k in range(len(x)):
-                near = np.flatnonzero((a >= x[k] - BAND) & (a <= x[k] + BAND))
-                far = np.abs(b[near].astype(np.float64) - np.float64(y[k]))
-                count += int(((far <= workload.band_y) & (np.abs(waiting[near] - times[k]) < workload.window_us)).sum())
+    first = max(0, end - workload.window_tuples - 1)
+    for batch in workload.batches("S", first, end - first):
+        a, b = batch.column("a").to_numpy(), batch.column("b").to_numpy()
+        waiting = batch.column("ts").cast(pa.int64()).to_numpy()
+        for k in range(len(x)):
+            near = np.flatnonzero((a >= x[k] - BAND) & (a <= x[k] + BAND))
+            far = np.abs(b[near].astype(np.float64) - np.float64(y[k]))
+            count += int(((far <= workload.band_y) & (np.abs(waiting[near] - times[k]) < workload.window_us)).sum())
     return count

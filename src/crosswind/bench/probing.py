@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.bench.workload import EPOCH_US, BandWorkload, band_tuples
+from crosswind.bench.workload import EPOCH_US, BandWorkload
 from crosswind.engine.session import open as open_join
 from crosswind.errors import CrosswindError
 
@@ -33,17 +33,19 @@ class Probing:
     """
 
     def __init__(self, window: int, index: str) -> None:
-        workload = BandWorkload(_RATE, window * 1_000_000 // _RATE)
+        self._workload = workload = BandWorkload(_RATE, window * 1_000_000 // _RATE)
+        self._next = 0
         self.window = workload.table("S", 0, window)
         self._moment = EPOCH_US + workload.window_us - 1
-        self._random = np.random.default_rng(0)
         self.join = open_join(workload.sql, workload.schemas, index=index)
         self.join.push("S", self.window)
 
     def probes(self, count: int) -> pa.RecordBatch:
         """Return new tuples of R."""
+        batch = self._workload.batch("R", self._next, count)
+        self._next += count
         times = pa.array(np.full(count, self._moment), pa.timestamp("us"))
-        return band_tuples("R", times, self._random)
+        return pa.RecordBatch.from_arrays([batch.column(0), batch.column(1), times], names=batch.schema.names)
 
     def push(self, probes: pa.RecordBatch) -> tuple[int, float]:
         """Return the number of results of ``probes``, and the seconds it took to get them."""

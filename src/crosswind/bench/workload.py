@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["BAND", "EPOCH_US", "VALUE_MAX", "BandWorkload", "KeyWorkload", "band_sql", "band_tuples"]
+__all__ = ["BAND", "EPOCH_US", "VALUE_MAX", "BandWorkload", "KeyWorkload", "band_sql"]
 
 VALUE_MAX = 10_000
 BAND = 10
@@ -25,7 +25,9 @@ _BELOW_MAX = np.nextafter(np.float32(VALUE_MAX), np.float32(0))
 _CHUNK = 1 << 20
 """Tuples that are generated at once."""
 
-_BAND_NAMES = {"R": ("x", "y"), "S": ("a", "b")}
+_STREAMS = ("R", "S")
+_PHILOX_STEP = 4
+"""Draws that ``Philox.advance`` goes by."""
 
 
 def band_sql(window: str, band_y: int = BAND) -> str:
@@ -35,20 +37,6 @@ def band_sql(window: str, band_y: int = BAND) -> str:
         f"FROM R {window}, S {window}\n"
         f"WHERE R.x BETWEEN S.a - {BAND} AND S.a + {BAND}\n"
         f"  AND R.y BETWEEN S.b - {band_y} AND S.b + {band_y}"
-    )
-
-
-def band_tuples(stream: str, times: pa.Array, random: np.random.Generator) -> pa.RecordBatch:
-    """Return a tuple of ``stream`` ("R" or "S") for each of ``times``: an int32, a float32, the time."""
-    integer, real = _BAND_NAMES[stream]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(random.integers(1, VALUE_MAX + 1, len(times), dtype=np.int32)),
-            # Rounding to 32 bits must not reach the end, which is exclusive.
-            pa.array(np.minimum(random.uniform(1, VALUE_MAX, len(times)).astype(np.float32), _BELOW_MAX)),
-            times,
-        ],
-        names=[integer, real, "ts"],
     )
 
 
@@ -83,13 +71,22 @@ class _Paced:
     @property
     def schemas(self) -> dict[str, pa.Schema]:
         """What the batches of each stream look like."""
-        return {stream: self.batch(stream, 0, 0).schema for stream in _BAND_NAMES}
+        return {stream: self.batch(stream, 0, 0).schema for stream in _STREAMS}
 
     def batch(self, stream: str, first: int, count: int) -> pa.RecordBatch:
-        """Return ``count`` tuples of ``stream`` from number ``first`` on."""
-        random = np.random.default_rng([self.seed, list(_BAND_NAMES).index(stream), first])
+        """Return ``count`` tuples of ``stream`` from number ``first`` on; they do not depend on how they are cut."""
         offsets = (np.arange(first, first + count, dtype=np.int64) * 1_000_000) // self.rate
-        return self._tuples(stream, pa.array(offsets + EPOCH_US, pa.timestamp("us")), random)
+        times = pa.array(offsets + EPOCH_US, pa.timestamp("us"))
+        one, two = (self._draw(stream, column, first, count) for column in (0, 1))
+        columns = self._columns(stream, one, two)
+        return pa.RecordBatch.from_arrays([*columns.values(), times], names=[*columns, "ts"])
+
+    def _draw(self, stream: str, column: int, first: int, count: int) -> npt.NDArray[np.uint64]:
+        """Return 64 random bits for each tuple. The generator counts, so that any number can be begun at."""
+        bits = np.random.Philox(key=np.array([self.seed, 2 * _STREAMS.index(stream) + column], dtype=np.uint64))
+        bits.advance(first // _PHILOX_STEP)
+        skip = first % _PHILOX_STEP
+        return np.asarray(bits.random_raw(skip + count), dtype=np.uint64)[skip:]
 
     def batches(self, stream: str, first: int, count: int) -> Iterator[pa.RecordBatch]:
         """Yield ``count`` tuples of ``stream`` from number ``first`` on, a million or so at a time."""
@@ -101,7 +98,8 @@ class _Paced:
         batches = list(self.batches(stream, first, count))
         return pa.Table.from_batches(batches, self.schemas[stream]).combine_chunks()
 
-    def _tuples(self, stream: str, times: pa.Array, random: np.random.Generator) -> pa.RecordBatch:
+    def _columns(self, stream: str, one: npt.NDArray[np.uint64], two: npt.NDArray[np.uint64]) -> dict[str, pa.Array]:
+        """Return the columns but for the time, made of random bits."""
         raise NotImplementedError
 
 
@@ -124,8 +122,13 @@ class BandWorkload(_Paced):
         """The query."""
         return band_sql(self.window, self.band_y)
 
-    def _tuples(self, stream: str, times: pa.Array, random: np.random.Generator) -> pa.RecordBatch:
-        return band_tuples(stream, times, random)
+    def _columns(self, stream: str, one: npt.NDArray[np.uint64], two: npt.NDArray[np.uint64]) -> dict[str, pa.Array]:
+        integer, real = ("x", "y") if stream == "R" else ("a", "b")
+        share = (two >> np.uint64(11)) * 2.0**-53
+        reals = (1 + share * (VALUE_MAX - 1)).astype(np.float32)
+        # Rounding to 32 bits must not reach the end, which is exclusive.
+        reals = np.minimum(reals, _BELOW_MAX)
+        return {integer: pa.array((one % np.uint64(VALUE_MAX)).astype(np.int32) + 1), real: pa.array(reals)}
 
 
 @dataclass(frozen=True)
@@ -150,11 +153,8 @@ class KeyWorkload(_Paced):
         """The query."""
         return f"SELECT R.k, R.v, S.w\nFROM R {self.window}, S {self.window}\nWHERE R.k = S.k"
 
-    def _tuples(self, stream: str, times: pa.Array, random: np.random.Generator) -> pa.RecordBatch:
-        drawn: npt.NDArray[np.int64] = random.integers(0, self.keys, len(times))
+    def _columns(self, stream: str, one: npt.NDArray[np.uint64], two: npt.NDArray[np.uint64]) -> dict[str, pa.Array]:
         # Far apart, so that nothing can profit from keys being small or dense.
-        keys = pa.array(drawn * 2_654_435_761)
-        if self.strings:
-            keys = pa.array([f"key-{key:016x}" for key in keys.to_numpy()], pa.string())
-        values = pa.array(random.integers(0, 1 << 30, len(times)))
-        return pa.RecordBatch.from_arrays([keys, values, times], names=["k", "v" if stream == "R" else "w", "ts"])
+        keys = (one % np.uint64(self.keys)).astype(np.int64) * 2_654_435_761
+        texts = pa.array([f"key-{key:016x}" for key in keys], pa.string()) if self.strings else pa.array(keys)
+        return {"k": texts, "v" if stream == "R" else "w": pa.array((two >> np.uint64(34)).astype(np.int64))}

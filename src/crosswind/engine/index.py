@@ -10,13 +10,13 @@ drifting data.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crosswind.plan.box import Dimension
 from crosswind.plan.keys import value_of
+from crosswind.query.types import INT64, SqlType
 from crosswind.window.block import Block, concat_blocks
 from crosswind.window.run import Arrangement, Run
 
@@ -28,6 +28,9 @@ _RANGE_COST = 400.0
 
 _SCAN_SHARE = 0.5
 """Where a probe meets more than this share of the tuples, looking cells up is no gain."""
+
+_SEE_EVERY = 16
+"""Of small batches, one in so many is sampled."""
 
 _Doubles = npt.NDArray[np.float64]
 
@@ -59,20 +62,26 @@ class Index:
         self._equal = [d for d, dimension in enumerate(dimensions) if dimension.equality]
         self._ordered = [d for d, dimension in enumerate(dimensions) if not dimension.hashed]
         self._boxes: list[tuple[_Doubles, _Doubles]] = []
+        self._seen = 0
         self.chosen = "scan"
         self.reason = "no basic window is full yet"
 
-    @property
-    def needs_boxes(self) -> bool:
-        """Whether a sample of boxes would be of use."""
-        return self._choice != "scan" and bool(self._dimensions)
-
-    def see(self, lows: list[_Doubles], highs: list[_Doubles]) -> None:
-        """Remember some boxes of the latest probes, by dimension."""
-        if not len(lows[0]):
+    def see(self, lows: list[_Doubles], highs: list[_Doubles], present: npt.NDArray[np.int64]) -> None:
+        """Remember some boxes of the latest probes, by dimension; ``present`` have one."""
+        if self._choice == "scan":
             return
-        step = max(1, len(lows[0]) // _SAMPLE)
-        self._boxes = [(low[::step][:_SAMPLE], high[::step][:_SAMPLE]) for low, high in zip(lows, highs, strict=True)]
+        self._seen += 1
+        if len(present) < _SAMPLE and self._seen < _SEE_EVERY and self._boxes:
+            return
+        self._seen = 0
+        rows = present[:: max(1, len(present) // _SAMPLE)][:_SAMPLE]
+        fresh = [(low[rows], high[rows]) for low, high in zip(lows, highs, strict=True)]
+        if self._boxes and len(rows) < _SAMPLE:  # small batches: the latest of many
+            fresh = [
+                (np.append(low, old[0])[:_SAMPLE], np.append(high, old[1])[:_SAMPLE])
+                for (low, high), old in zip(fresh, self._boxes, strict=True)
+            ]
+        self._boxes = fresh
 
     def arrange(self, blocks: list[Block]) -> Run | None:
         """Return the run of ``blocks``, or None where scanning is the better choice."""
@@ -96,7 +105,7 @@ class Index:
         rows = np.linspace(0, len(block) - 1, min(_SAMPLE, len(block))).astype(np.int64)
         sights = []
         for d, dimension in enumerate(self._dimensions):
-            values = np.sort(value_of(block.columns[d].values[rows], dimension.expr.type))
+            values = np.sort(value_of(block.columns[d].values[rows], _key_type(dimension)))
             finite = values[np.isfinite(values)]
             low, high = (float(finite[0]), float(finite[-1])) if len(finite) else (0.0, 0.0)
             if not self._boxes:
@@ -140,17 +149,6 @@ class Index:
         directory, places = group(hash_cells(hashes, cells), cells)
         return Run(block, len(self._dimensions), Arrangement("hash", (cells, 1), directory), places)
 
-    def hashes(self, keys: list[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-        """Return the hashes of probes, given their least keys by dimension."""
-        from crosswind.kernel.arrange import hash_keys
-
-        return hash_keys([keys[d] for d in self._equal])
-
-    @property
-    def can_hash(self) -> bool:
-        """Whether there is an equality to hash."""
-        return bool(self._equal)
-
     def _by_grid(self, block: Block, axes: list[int], sights: list[Sight]) -> Run:
         from crosswind.kernel.arrange import grid_cells, group
 
@@ -177,3 +175,8 @@ class Index:
             "band", (cells_1, cells_2), directory, (axis_1, axis_2), (origin_1, origin_2), (scale_1, scale_2)
         )
         return Run(block, len(self._dimensions), arrangement, places)
+
+
+def _key_type(dimension: Dimension) -> SqlType:
+    """Return the type by which keys of ``dimension`` are read as values."""
+    return INT64 if dimension.hashed else dimension.expr.type

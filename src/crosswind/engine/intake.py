@@ -19,7 +19,7 @@ from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, roles_of
 from crosswind.query.types import Kind, sql_type
 from crosswind.window.block import Block
-from crosswind.window.vector import Layout, Vector
+from crosswind.window.vector import Layout, Vector, all_valid
 
 __all__ = ["TIMES", "Intake", "evaluate"]
 
@@ -129,12 +129,12 @@ class Intake:
 
     def partner_keys(
         self, block: Block, dimension: Dimension
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8] | None]:
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """Return the hash keys that ``block`` looks for in a hashed dimension, and which are not null."""
         if dimension.partner is None:
             raise LookupError("a hashed dimension has a partner")
         vector = block.columns[self._partner_at[dimension.partner]]
-        return _hash(vector), vector.valid
+        return _hash(vector), all_valid(len(vector)) if vector.valid is None else vector.valid
 
     def prepare(self, arrays: Mapping[str, pa.Array], times: npt.NDArray[np.int64], counted: bool) -> Block:
         """Return the block of a batch. Without ROWS windows, filtered tuples are gone at once."""

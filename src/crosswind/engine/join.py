@@ -19,7 +19,7 @@ from crosswind.engine.kang import Kang
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.result import Materialiser, gather_times
 from crosswind.engine.stats import Latencies, Stats
-from crosswind.engine.strategy import Bounds, Fault, Matches, Strategy
+from crosswind.engine.strategy import Fault, Matches, Numbers, Strategy
 from crosswind.errors import (
     ArithmeticOverflowError,
     ClosedJoinError,
@@ -338,7 +338,7 @@ class Join:
                     self._sorter.hold(unit, block)
             else:
                 for unit, block in zip(units, blocks, strict=True):
-                    results += self._join(unit, block, self._time_bounds(unit, block))
+                    results += self._join(unit, block, None)
             if greatest is not None:
                 self._watermarks[stream].see(greatest)
             return results + self._settle()
@@ -394,13 +394,6 @@ class Join:
             oldest = None if limit is None else max(INT64_MIN, horizon - limit)
             window.expire(oldest, None if count is None else self._sorter.counts[unit] - count)
 
-    def _time_bounds(self, unit: int, block: Block) -> Bounds:
-        """Return the times that each new tuple of ``unit`` may meet in the other window."""
-        return Bounds(
-            _shift(block.times, None if self._limits[1 - unit] is None else -self._limits[1 - unit], INT64_MIN),
-            _shift(block.times, self._limits[unit], INT64_MAX),
-        )
-
     def _join_release(self, unit: int, release: Release, released: list[Release | None]) -> list[pa.Table]:
         """Join numbered tuples: sequence numbers bound what ROWS windows let them meet.
 
@@ -416,21 +409,18 @@ class Join:
         if self._rows[unit] is not None and partner is not None and block.numbers is not None:
             last = np.searchsorted(partner.before[unit], block.numbers + self._rows[unit], side="right")
             high = partner.base + last.astype(np.int64) - 1
-        times = self._time_bounds(unit, block)
-        bounds = Bounds(times.low_time, times.high_time, low, high)
         if block.keep is not None:
             rows = np.flatnonzero(block.keep)
-            block = block.take(rows)
-            bounds = Bounds(times.low_time[rows], times.high_time[rows], low[rows], high[rows])
-        return self._join(unit, block, bounds)
+            block, low, high = block.take(rows), low[rows], high[rows]
+        return self._join(unit, block, Numbers(low, high))
 
-    def _join(self, unit: int, block: Block, bounds: Bounds) -> list[pa.Table]:
+    def _join(self, unit: int, block: Block, numbers: Numbers | None) -> list[pa.Table]:
         """Scan, then insert (expiry, the third step, follows when the call is settled)."""
         results: list[pa.Table] = []
         if not len(block):
             return results
         try:
-            for matches in self._strategy.probe(unit, block, bounds):
+            for matches in self._strategy.probe(unit, block, numbers):
                 table = self._materialiser.table(unit, block, matches)
                 if self._ordered is None:
                     results.append(table)
@@ -459,15 +449,6 @@ class Join:
         self._results += table.num_rows
         self._latencies.add(clock.perf_counter() - began)
         return table
-
-
-def _shift(times: npt.NDArray[np.int64], by: int | None, limit: int) -> npt.NDArray[np.int64]:
-    """Return ``times + by``, stopping at the ends of the 64-bit range (None: ``limit``)."""
-    if by is None:
-        return np.full(len(times), limit, dtype=np.int64)
-    if by >= 0:
-        return np.minimum(times, INT64_MAX - by) + by
-    return np.maximum(times, INT64_MIN - by) + by
 
 
 def _result_times(block: Block, matches: Matches) -> npt.NDArray[np.int64]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
 from crosswind.engine.probe import Prober
-from crosswind.engine.strategy import Bounds, Matches
+from crosswind.engine.strategy import Matches, Numbers
 from crosswind.plan.compile import Plan
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow
@@ -47,6 +47,7 @@ class Kang:
             JoinWindow(
                 tuple(intake.layouts[: intake.stored]),
                 basic_window,
+                intake.keys,
                 numbered,
                 own if access.dimensions and index != "scan" else None,
             )
@@ -58,10 +59,10 @@ class Kang:
         """Let new tuples of ``unit`` wait in its window."""
         self.windows[unit].append(block)
 
-    def probe(self, unit: int, block: Block, bounds: Bounds) -> Iterator[Matches]:
+    def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:
         """Find the partners of new tuples of ``unit`` in the window of the other unit."""
         if len(block):
-            yield from self._probers[unit].find(block, bounds, self.windows[1 - unit].residents())
+            yield from self._probers[unit].find(block, numbers, self.windows[1 - unit].residents())
 
     def settle(self) -> None:
         """Arrange and merge what has been sealed."""

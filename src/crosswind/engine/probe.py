@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +10,9 @@ import numpy.typing as npt
 
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
-from crosswind.engine.strategy import Bounds, Fault, Matches
-from crosswind.plan.box import Dimension
+from crosswind.engine.strategy import Fault, Matches, Numbers
+from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
-from crosswind.plan.keys import value_of
 from crosswind.plan.logic import And
 from crosswind.plan.program import Slot
 from crosswind.window.block import Block
@@ -23,7 +21,7 @@ from crosswind.window.join_window import Residents
 if TYPE_CHECKING:
     from crosswind.kernel.scan import PairSpec
 
-__all__ = ["Boxes", "Prober", "pair_spec"]
+__all__ = ["Prober", "pair_spec", "time_bounds"]
 
 _MATCH_ROOM = 1 << 16
 """Candidates that are found before they are checked and handed on."""
@@ -35,13 +33,28 @@ _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
 
 
-@dataclass(frozen=True)
-class Boxes:
-    """The boxes of a batch: least keys and widths by dimension, and who has one at all."""
+class _Scratch:
+    """Memory for the boxes of a batch, kept from batch to batch so that addresses stay."""
 
-    lows: list[npt.NDArray[Any]]
-    widths: list[npt.NDArray[Any]]
-    present: npt.NDArray[np.int64]
+    def __init__(self, bits: tuple[int, ...], room: int) -> None:
+        self.room = room
+        self.order = np.empty(room, dtype=np.int64)
+        self.low_time, self.high_time, self.hashes = (np.empty(room, dtype=np.int64) for _ in range(3))
+        self.lows = [np.empty(room, dtype=f"int{width}") for width in bits]
+        self.widths = [np.empty(room, dtype=f"int{width}") for width in bits]
+        self.low_values = [np.empty(room) for _ in bits]
+        self.high_values = [np.empty(room) for _ in bits]
+        dimensions = [
+            array.ctypes.data
+            for d in range(len(bits))
+            for array in (self.lows[d], self.widths[d], self.low_values[d], self.high_values[d])
+        ]
+        times = [self.low_time.ctypes.data, self.high_time.ctypes.data]
+        hashes = self.hashes.ctypes.data
+        self.outs = np.array([self.order.ctypes.data, *times, hashes, *dimensions], dtype=np.int64)
+        self.probe = np.array([*times, 0, 0, hashes, *dimensions], dtype=np.int64)
+        self.spans = np.zeros(8, dtype=np.int64)
+        self.state = np.zeros(4, dtype=np.int64)
 
 
 def pair_spec(plan: Plan, unit: int) -> PairSpec:
@@ -85,90 +98,101 @@ class Prober:
         self._intake = intake
         self._index = index
         self._bits = tuple(dimension.bits for dimension in self._dimensions)
+        self._hashed = [dimension for dimension in self._dimensions if dimension.hashed]
+        self._scratch = _Scratch(self._bits, 0)
+        self._kernels: dict[Any, Any] = {}
         self._out = tuple(np.empty(_MATCH_ROOM, dtype=np.int64) for _ in range(3))
+        limits = [plan.axis.age_limit(entry.stream.window) for entry in plan.units]
+        self._back, self._ahead = limits[1 - unit], limits[unit]
 
-    def find(self, block: Block, bounds: Bounds, residents: Residents) -> Iterator[Matches]:
-        """Yield the matches of ``block`` in ``residents``, in bounded portions."""
-        low, high = int(bounds.low_time.min()), int(bounds.high_time.max())
-        near = np.flatnonzero((residents.time_max >= low) & (residents.time_min <= high))
+    def find(self, block: Block, numbers: Numbers | None, residents: Residents) -> Iterator[Matches]:
+        """Yield the matches of ``block`` in ``residents``, in bounded portions.
+
+        ``numbers`` bounds, for ROWS windows, the sequence numbers that each tuple may meet.
+        """
+        if not residents.items:
+            return
         if self._dimensions:
-            boxes = self._boxes(block)
-            if len(near) and len(boxes.present):
-                chosen = residents if len(near) == len(residents.items) else residents.pick(near)
-                yield from self._search(block, bounds, chosen, boxes)
-        elif len(near):
-            yield from self._scan(block, bounds, residents.pick(near))
+            present = self._boxes(block, numbers)
+            if present:
+                yield from self._search(block, residents, present)
+        else:
+            yield from self._scan(block, numbers, residents)
 
     # -- with boxes ----------------------------------------------------------
 
-    def _boxes(self, block: Block) -> Boxes:
-        """Find where the box of each new tuple begins and ends."""
-        from crosswind.kernel.emit import Facts
-        from crosswind.kernel.thresholds import threshold_kernel
-
+    def _boxes(self, block: Block, numbers: Numbers | None) -> int:
+        """Find where the box of each new tuple begins and ends; return how many have one."""
         count = len(block)
-        lows = [np.empty(count, dtype=f"int{bits}") for bits in self._bits]
-        widths = [np.empty(count, dtype=f"int{bits}") for bits in self._bits]
-        empty = np.zeros(count, dtype=np.uint8)
-        ordered = tuple(dimension for dimension in self._dimensions if not dimension.hashed)
-        if ordered:
-            columns = [block.columns[k] for k in self._intake.probe_at]
-            facts = Facts(nulls=any(column.has_nulls for column in columns), nans=True)
-            kernel = threshold_kernel(ordered, self._intake.probe_leaves, facts)
-            outs = [empty.ctypes.data]
-            for d, dimension in enumerate(self._dimensions):
-                if not dimension.hashed:
-                    outs += [lows[d].ctypes.data, widths[d].ctypes.data]
-            ins = np.array([a for column in columns for a in column.pointers()], dtype=np.int64)
-            kernel(ins, count, np.array(outs, dtype=np.int64))
-        for d, dimension in enumerate(self._dimensions):
-            if dimension.hashed:
-                keys, valid = self._intake.partner_keys(block, dimension)
-                lows[d][:], widths[d][:] = keys, 0
-                if valid is not None:
-                    empty |= valid == 0
-        present = np.flatnonzero(empty == 0) if empty.any() else np.arange(count, dtype=np.int64)
-        return Boxes(lows, widths, present)
+        if count > self._scratch.room:
+            self._scratch = _Scratch(self._bits, max(256, 2 * count))
+        scratch = self._scratch
+        columns = [block.columns[k] for k in self._intake.probe_at]
+        ins = [address for column in columns for address in column.pointers()]
+        partners = [self._intake.partner_keys(block, dimension) for dimension in self._hashed]
+        for keys, valid in partners:
+            ins += [keys.ctypes.data, valid.ctypes.data]
+        kernel = self._threshold_kernel(any(column.has_nulls for column in columns))
+        times = np.ascontiguousarray(block.times)
+        scratch.spans[:3] = (times.ctypes.data, self._back or 0, self._ahead or 0)
+        present = kernel(np.array(ins, dtype=np.int64), count, scratch.outs, scratch.spans)
+        if numbers is not None:
+            self._bound_numbers(block, numbers)
+        else:
+            scratch.spans[7] = 1
+        return present
 
-    def _values(self, boxes: Boxes) -> tuple[list[npt.NDArray[np.float64]], list[npt.NDArray[np.float64]]]:
-        """Return the ends of the boxes as doubles, for looking cells up."""
-        lows, highs = [], []
-        for dimension, low, width in zip(self._dimensions, boxes.lows, boxes.widths, strict=True):
-            of = _key_type(dimension)
-            lows.append(value_of(low, of))
-            highs.append(value_of(low + width, of))
-        return lows, highs
+    def _bound_numbers(self, block: Block, numbers: Numbers) -> None:
+        """Let sequence numbers count too; a ROWS window has no bound in time."""
+        scratch, count = self._scratch, len(block)
+        low, high = time_bounds(block.times, self._back, self._ahead)
+        scratch.low_time[:count], scratch.high_time[:count] = low, high
+        scratch.spans[3:7] = (low.min(), low.max(), high.min(), high.max())
+        scratch.spans[7] = 3
+        scratch.probe[2:4] = (numbers.low.ctypes.data, numbers.high.ctypes.data)
 
-    def _search(self, block: Block, bounds: Bounds, residents: Residents, boxes: Boxes) -> Iterator[Matches]:
-        from crosswind.kernel.box import box_kernel
+    def _threshold_kernel(self, nulls: bool) -> Any:
+        key = ("thresholds", nulls)
+        if key not in self._kernels:
+            from crosswind.kernel.emit import Facts
+            from crosswind.kernel.thresholds import threshold_kernel
 
-        kinds = residents.kinds
-        limits = (bounds.low_time, bounds.high_time, bounds.low_number, bounds.high_number)
-        probe = [0 if limit is None else limit.ctypes.data for limit in limits]
-        order, hashes = boxes.present, None
-        lows: list[npt.NDArray[Any]] = boxes.lows
-        highs: list[npt.NDArray[Any]] = boxes.lows
-        if "band" in kinds or self._index.needs_boxes:
-            lows, highs = self._values(boxes)
-            self._index.see([low[order] for low in lows], [high[order] for high in highs])
-        if "hash" in kinds:
-            hashes = self._index.hashes(boxes.lows)
-        probe.append(0 if hashes is None else hashes.ctypes.data)
-        for d in range(len(self._dimensions)):
-            probe += [a[d].ctypes.data for a in (boxes.lows, boxes.widths, lows, highs)]
-        if "band" in kinds and len(order) > _SORT_FROM:
-            axis = int(residents.heads[residents.heads[:, 5] == 1, 8][-1]) & 15
-            order = order[np.argsort(lows[axis][order])]
-        runs = np.hstack([residents.heads, residents.columns[:, : 3 * len(self._bits) : 3]])
-        outside = (residents.time_min < bounds.low_time.max()) | (residents.time_max > bounds.high_time.min())
-        runs[:, 4] = outside * (1 if self._spec.timed else 0) + (2 if self._spec.counted else 0)
-        params, count_items = residents.params, len(residents.items)
-        kernel = box_kernel(self._bits, _BLOCK)
+            facts = Facts(nulls=nulls, nans=True)
+            self._kernels[key] = threshold_kernel(self._dimensions, self._intake.probe_leaves, facts)
+        return self._kernels[key]
+
+    def _box_kernel(self) -> Any:
+        if "box" not in self._kernels:
+            from crosswind.kernel.box import box_kernel
+
+            self._kernels["box"] = box_kernel(self._bits, _BLOCK)
+        return self._kernels["box"]
+
+    def _search(self, block: Block, residents: Residents, present: int) -> Iterator[Matches]:
+        scratch = self._scratch
+        order = scratch.order[:present]
+        self._index.see(scratch.low_values, scratch.high_values, order)
+        if present > _SORT_FROM and "band" in residents.kinds:
+            axis = int(residents.runs[residents.runs[:, 5] == 1, 9][-1]) & 15
+            order = order[np.argsort(scratch.low_values[axis][order])]
+        kernel = self._box_kernel()
         out_w, out_i, out_j = self._out
-        probe_table = np.array(probe, dtype=np.int64)
-        state = np.array([0, 0, -1, -1], dtype=np.int64)
-        while state[0] < count_items:
-            count = kernel(runs, params, count_items, probe_table, order, out_w, out_i, out_j, state)
+        state, items = scratch.state, len(residents.items)
+        state[:] = (0, 0, -1, -1)
+        while state[0] < items:
+            count = kernel(
+                residents.runs,
+                residents.params,
+                items,
+                scratch.probe,
+                scratch.spans,
+                order,
+                present,
+                out_w,
+                out_i,
+                out_j,
+                state,
+            )
             if count and self._checks:
                 count = self._recheck(block, residents, count)
             if count:
@@ -176,32 +200,37 @@ class Prober:
 
     def _recheck(self, block: Block, residents: Residents, count: int) -> int:
         """Keep the candidates that satisfy the residual."""
-        from crosswind.kernel.scan import recheck_kernel
+        facts = self._facts(block, residents)
+        if facts not in self._kernels:
+            from crosswind.kernel.scan import recheck_kernel
 
-        recheck = recheck_kernel(self._spec, self._facts(block, residents))
+            self._kernels[facts] = recheck_kernel(self._spec, facts)
         state = np.zeros(6, dtype=np.int64)
         out_w, out_i, out_j = self._out
-        kept = recheck(_positions(residents), self._pair_table(block, None), out_w, out_i, out_j, count, state)
+        table, probe = _positions(residents), self._pair_table(block, None)
+        kept: int = self._kernels[facts](table, probe, out_w, out_i, out_j, count, state)
         if kept < 0:
             raise Fault(residents.items[state[3]], int(state[4]), int(state[5]))
         return kept
 
     # -- without boxes -------------------------------------------------------
 
-    def _scan(self, block: Block, bounds: Bounds, residents: Residents) -> Iterator[Matches]:
+    def _scan(self, block: Block, numbers: Numbers | None, residents: Residents) -> Iterator[Matches]:
         from crosswind.kernel.scan import scan_kernel
 
         scan = scan_kernel(self._spec, self._facts(block, residents))
-        lengths = np.ascontiguousarray(residents.heads[:, 0])
+        lengths = np.ascontiguousarray(residents.runs[:, 0])
         room = max(_MATCH_ROOM, int(lengths.max()))
         if len(self._out[0]) < room:
             self._out = tuple(np.empty(room, dtype=np.int64) for _ in range(3))
-        table, probe = _positions(residents), self._pair_table(block, bounds)
+        low, high = time_bounds(block.times, self._back, self._ahead)
+        limits = (low, high, None, None) if numbers is None else (low, high, numbers.low, numbers.high)
+        table, probe = _positions(residents), self._pair_table(block, limits)
         state = np.zeros(6, dtype=np.int64)
         out_w, out_i, out_j = self._out
-        count_items = len(residents.items)
-        while state[0] < count_items:
-            count = scan(table, lengths, count_items, probe, len(block), out_w, out_i, out_j, state)
+        items = len(residents.items)
+        while state[0] < items:
+            count = scan(table, lengths, items, probe, len(block), out_w, out_i, out_j, state)
             if count < 0:
                 raise Fault(residents.items[state[3]], int(state[4]), int(state[5]))
             if count:
@@ -217,23 +246,23 @@ class Prober:
             nans=any(column.has_nans for column in own) or bool(residents.nans[theirs].any()),
         )
 
-    def _pair_table(self, block: Block, bounds: Bounds | None) -> npt.NDArray[np.int64]:
+    def _pair_table(self, block: Block, limits: Sequence[npt.NDArray[np.int64] | None] | None) -> npt.NDArray[np.int64]:
         """Return the addresses of bounds and slots of the probing tuples."""
-        limits = (None,) * 4
-        if bounds is not None:
-            limits = (bounds.low_time, bounds.high_time, bounds.low_number, bounds.high_number)
-        probe = [0 if limit is None else limit.ctypes.data for limit in limits]
+        probe = [0 if limit is None else limit.ctypes.data for limit in limits or (None,) * 4]
         for k in self._slots:
             probe.extend(block.columns[k].pointers())
         return np.array(probe, dtype=np.int64)
 
 
+def time_bounds(
+    times: npt.NDArray[np.int64], back: int | None, ahead: int | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the times that tuples of ``times`` may meet, within the 64-bit range (None: all)."""
+    low = np.full(len(times), INT64_MIN) if back is None else np.maximum(times, INT64_MIN + back) - back
+    high = np.full(len(times), INT64_MAX) if ahead is None else np.minimum(times, INT64_MAX - ahead) + ahead
+    return low, high
+
+
 def _positions(residents: Residents) -> npt.NDArray[np.int64]:
     """Return the window table of pair kernels: times, numbers, columns."""
-    return np.hstack([residents.heads[:, 1:3], residents.columns])
-
-
-def _key_type(dimension: Dimension) -> Any:
-    from crosswind.query.types import INT64
-
-    return INT64 if dimension.hashed else dimension.expr.type
+    return np.ascontiguousarray(np.hstack([residents.runs[:, 1:3], residents.addresses.T]))

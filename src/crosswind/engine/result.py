@@ -33,7 +33,7 @@ def gather(
 
     if layout.storage is Storage.OPAQUE:
         return _gather_opaque(residents, layout, column, which, rows)
-    values, valids, texts = (np.ascontiguousarray(residents.columns[:, 3 * column + k]) for k in range(3))
+    values, valids, texts = residents.addresses[3 * column : 3 * column + 3]
     valid = None
     if residents.nulls[column]:
         valid = gather_width(valids, which, rows, 1)
@@ -50,7 +50,7 @@ def gather_times(matches: Matches) -> npt.NDArray[np.int64]:
     """Fetch the times of the matched tuples from their basic windows."""
     from crosswind.kernel.gather import gather_width
 
-    addresses = np.ascontiguousarray(matches.residents.heads[:, 1])
+    addresses = np.ascontiguousarray(matches.residents.runs[:, 1])
     return gather_width(addresses, matches.which, matches.rows, 8).view(np.int64)
 
 

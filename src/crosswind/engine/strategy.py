@@ -13,17 +13,15 @@ from crosswind.engine.index import Index
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow, Resident, Residents
 
-__all__ = ["Bounds", "Fault", "Matches", "Strategy"]
+__all__ = ["Fault", "Matches", "Numbers", "Strategy"]
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Which tuples of the other window each probe may meet: by time, and by sequence number."""
+class Numbers:
+    """Which sequence numbers of the other window each probe may meet (ROWS windows)."""
 
-    low_time: npt.NDArray[np.int64]
-    high_time: npt.NDArray[np.int64]
-    low_number: npt.NDArray[np.int64] | None = None
-    high_number: npt.NDArray[np.int64] | None = None
+    low: npt.NDArray[np.int64]
+    high: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Strategy(Protocol):
     windows: tuple[JoinWindow, ...]
     indexes: list[Index]
 
-    def probe(self, unit: int, block: Block, bounds: Bounds) -> Iterator[Matches]:
+    def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:
         """Find the partners of new tuples of ``unit`` in the window of the other unit."""
 
     def insert(self, unit: int, block: Block) -> None:

@@ -22,7 +22,7 @@ _SOURCE = '''"""Cells, hashes and counting sort."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import fetch
+from crosswind.kernel.runtime import fetch, mix_key
 
 
 @jit("void(float64[::1], float64, float64, int64, int32[::1], int64)")
@@ -59,12 +59,9 @@ def group(cells, directory, places):
 
 @jit("void(int64[::1], int64[::1])")
 def mix(keys, hashes):
-    """Fold ``keys`` into ``hashes``: multiply and shift, all bits of the key reach the low ones."""
+    """Fold ``keys`` into ``hashes``."""
     for i in range(keys.shape[0]):
-        h = np.uint64(keys[i]) ^ np.uint64(hashes[i])
-        h = (h ^ (h >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-        h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        hashes[i] = np.int64((h ^ (h >> np.uint64(32))) >> np.uint64(1))
+        hashes[i] = mix_key(keys[i], hashes[i])
 
 
 @jit("void(int64[::1], int64, int32[::1])")

@@ -16,11 +16,11 @@ from crosswind.kernel.jit import load_source
 
 __all__ = ["HEAD", "box_kernel", "box_source"]
 
-HEAD = 9
+HEAD = 10
 """Numbers before the key addresses in a row of the run table.
 
-length, times, sequence numbers, directory, checks (1: times, 2: numbers), arrangement
-(0: none, 1: grid, 2: hash), cells of the first and second axis, axes (first + 16 * second).
+length, times, sequence numbers, least and greatest time, arrangement (0: none, 1: grid,
+2: hash), directory, cells of the first and second axis, axes (first + 16 * second).
 """
 
 PROBE_HEAD = 5
@@ -30,7 +30,7 @@ PROBE_DIMENSION = 4
 """Addresses a dimension: least key, width, least and greatest value as doubles."""
 
 _SIGNATURE = (
-    '"int64(int64[:, ::1], float64[:, ::1], int64, int64[::1], int64[::1], '
+    '"int64(int64[:, ::1], float64[:, ::1], int64, int64[::1], int64[::1], int64[::1], int64, '
     'int64[::1], int64[::1], int64[::1], int64[::1])"'
 )
 
@@ -111,10 +111,13 @@ def _inner(mask: str, pad: int) -> str:
 
 _TEMPLATE = '''
 @jit({signature})
-def probe_runs(runs, params, n_runs, probe, order, out_w, out_i, out_j, state):
-    """Append candidates ``<run, i, j>``; return how many. Goes on from ``state`` when called again."""
+def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i, out_j, state):
+    """Append candidates ``<run, i, j>``; return how many. Goes on from ``state`` when called again.
+
+    ``spans[3:7]``: least and greatest of the probes' least times, and of their greatest
+    times; ``spans[7]``: whether times (1) and sequence numbers (2) matter at all.
+    """
     room = out_i.shape[0]
-    n_probe = order.shape[0]
     n = 0
     r = state[0]
     k = state[1]
@@ -124,9 +127,15 @@ def probe_runs(runs, params, n_runs, probe, order, out_w, out_i, out_j, state):
         length = runs[r, 0]
         times = runs[r, 1]
         numbers = runs[r, 2]
-        directory = runs[r, 3]
-        checks = runs[r, 4]
         kind = runs[r, 5]
+        directory = runs[r, 6]
+        checks = spans[7] & 2
+        if spans[7] & 1:
+            if runs[r, 4] < spans[3] or runs[r, 3] > spans[6]:
+                r += 1
+                continue
+            if runs[r, 3] < spans[4] or runs[r, 4] > spans[5]:
+                checks |= 1
 {keys}
         if kind == 0:
             if c < 0:
@@ -145,10 +154,10 @@ def probe_runs(runs, params, n_runs, probe, order, out_w, out_i, out_j, state):
                 k = 0
                 c = end
         else:
-            cells_1 = runs[r, 6]
-            cells_2 = runs[r, 7]
-            axis_1 = runs[r, 8] & 15
-            axis_2 = runs[r, 8] >> 4
+            cells_1 = runs[r, 7]
+            cells_2 = runs[r, 8]
+            axis_1 = runs[r, 9] & 15
+            axis_2 = runs[r, 9] >> 4
             origin_1 = params[r, 0]
             scale_1 = params[r, 1]
             origin_2 = params[r, 2]

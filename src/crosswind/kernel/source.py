@@ -17,6 +17,7 @@ import numpy as np
 
 from crosswind.kernel.jit import jit
 from crosswind.kernel.runtime import (
+    above_nan,
     add_checked,
     ceil_long,
     fetch,
@@ -24,6 +25,8 @@ from crosswind.kernel.runtime import (
     float64_of_key,
     floor_long,
     fmod,
+    guess_offset,
+    mix_key,
     mul_checked,
     rem,
     round_div,

@@ -31,6 +31,7 @@ class _Buffer:
         self.text: npt.NDArray[np.uint8] | None = None
         self.chunks: list[pa.Array] = []
         self.has_nans = False
+        self.changes = 0
         self.values: npt.NDArray[Any]
         match layout.storage:
             case Storage.FIXED:
@@ -48,12 +49,15 @@ class _Buffer:
         count = len(vector)
         if vector.valid is not None and self.valid is None:
             self.valid = np.ones(self.capacity, dtype=np.uint8)
+            self.changes += 1
         if self.valid is not None:
             self.valid[at : at + count] = all_valid(count)[:count] if vector.valid is None else vector.valid
         match self.layout.storage:
             case Storage.FIXED:
                 self.values[at : at + count] = vector.values
-                self.has_nans = self.has_nans or (self.watch_nans and vector.has_nans)
+                if self.watch_nans and not self.has_nans and vector.has_nans:
+                    self.has_nans = True
+                    self.changes += 1
             case Storage.WIDE:
                 self.values[2 * at : 2 * (at + count)] = vector.values
             case Storage.TEXT:
@@ -71,6 +75,7 @@ class _Buffer:
             grown = np.empty(max(end, 2 * len(self.text)), dtype=np.uint8)
             grown[:start] = self.text[:start]
             self.text = grown
+            self.changes += 1
         self.text[start:end] = vector.text[first:last]
         self.values[at + 1 : at + count + 1] = vector.values[1:] - first + start
 
@@ -88,6 +93,7 @@ class _Buffer:
         """Give back room that was not needed."""
         if self.text is not None:
             self.text = self.text[: max(1, int(self.values[length]))].copy()
+            self.changes += 1
         if len(self.chunks) > 1:
             self.chunks = [self.vector(length).arrow]
 
@@ -133,7 +139,7 @@ class BasicWindow:
         self.time_min = np.iinfo(np.int64).max
         self.time_max = np.iinfo(np.int64).min
         self._buffers = [_Buffer(layout, capacity) for layout in layouts]
-        self._row: list[int] | None = None
+        self._layout_changes = -1
         self.arrangement = None
 
     def append(self, block: Block, start: int, stop: int) -> None:
@@ -154,7 +160,6 @@ class BasicWindow:
         for buffer, column in zip(self._buffers, block.columns, strict=False):
             buffer.write(column if whole else column.slice(start, stop), at)
         self.length += count
-        self._row = None
         if self.length == self.capacity:
             self.sealed = True
             for buffer in self._buffers:
@@ -162,7 +167,7 @@ class BasicWindow:
 
     def cut(self, length: int) -> None:
         """Forget all but the first ``length`` tuples: the way back when an arrival fails."""
-        self.length, self.sealed, self._row = length, False, None
+        self.length, self.sealed = length, False
         self.time_min = int(self.times[:length].min()) if length else np.iinfo(np.int64).max
         self.time_max = int(self.times[:length].max()) if length else np.iinfo(np.int64).min
         for buffer in self._buffers:
@@ -170,9 +175,15 @@ class BasicWindow:
 
     def pointers(self) -> list[int]:
         """Return the addresses of the columns: three each."""
-        if self._row is None:
-            self._row = [address for buffer in self._buffers for address in buffer.pointers()]
-        return self._row
+        self._layout_changes = self._changes()
+        return [address for buffer in self._buffers for address in buffer.pointers()]
+
+    def moved(self) -> bool:
+        """Whether addresses (or what is known of nulls and NaNs) changed since they were asked for."""
+        return self._layout_changes != self._changes()
+
+    def _changes(self) -> int:
+        return sum(buffer.changes for buffer in self._buffers)
 
     @property
     def number_max(self) -> int:

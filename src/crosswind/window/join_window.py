@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
@@ -36,90 +34,57 @@ class Arranger(Protocol):
         """Return the run of ``blocks``, or None where scanning is the better choice."""
 
 
-@dataclass(frozen=True)
-class Residents:
-    """Basic windows as kernels and gathers see them, a row each.
+HEAD = 10
+"""Numbers that describe a basic window to a kernel, before the addresses of its keys.
 
-    ``heads`` are lengths, addresses and arrangements (see :mod:`crosswind.kernel.box`),
-    ``params`` the axes of arrangements, ``columns`` three addresses a column. ``nulls``
-    and ``nans`` tell, by column, whether one of them may hold such a value.
-    """
-
-    items: list[Resident]
-    heads: npt.NDArray[np.int64]
-    params: npt.NDArray[np.float64]
-    columns: npt.NDArray[np.int64]
-    time_min: npt.NDArray[np.int64]
-    time_max: npt.NDArray[np.int64]
-    nulls: npt.NDArray[np.bool_]
-    nans: npt.NDArray[np.bool_]
-    kinds: frozenset[str]
-
-    def pick(self, rows: npt.NDArray[np.int64]) -> Residents:
-        """Return the named ones."""
-        return Residents(
-            [self.items[k] for k in rows],
-            self.heads[rows],
-            self.params[rows],
-            self.columns[rows],
-            self.time_min[rows],
-            self.time_max[rows],
-            self.nulls,
-            self.nans,
-            self.kinds,
-        )
-
-    def plus(self, item: Resident) -> Residents:
-        """Return these and one more."""
-        more = residents_of([item], self.columns.shape[1])
-        return Residents(
-            [*self.items, item],
-            np.concatenate([self.heads, more.heads]),
-            np.concatenate([self.params, more.params]),
-            np.concatenate([self.columns, more.columns]),
-            np.append(self.time_min, item.time_min),
-            np.append(self.time_max, item.time_max),
-            self.nulls | more.nulls,
-            self.nans | more.nans,
-            self.kinds,
-        )
-
-
-HEAD = 9
-"""Numbers that describe a basic window to a kernel.
-
-length, times, sequence numbers, directory, checks (1: times, 2: numbers), arrangement
-(0: none, 1: grid, 2: hash), cells of the first and second axis, axes (first + 16 * second).
+length, times, sequence numbers, least and greatest time, arrangement (0: none, 1: grid,
+2: hash), directory, cells of the first and second axis, axes (first + 16 * second).
 """
 
 _KINDS = {"band": 1, "hash": 2}
 
 
-def residents_of(items: list[Resident], pointers: int) -> Residents:
-    """Describe ``items``, which have ``pointers`` addresses of columns each."""
-    heads = np.zeros((len(items), HEAD), dtype=np.int64)
-    params = np.zeros((len(items), 4))
-    columns = np.zeros((len(items), pointers), dtype=np.int64)
-    for row, item in enumerate(items):
-        heads[row, :3] = (item.length, item.times.ctypes.data, item.numbers.ctypes.data)
+class Residents:
+    """Basic windows as kernels and gathers see them.
+
+    ``runs`` has a row each (see :data:`HEAD`), ``params`` the axes of arrangements;
+    ``addresses`` has a row for each address of a column (three a column). ``nulls`` and
+    ``nans`` tell, by column, whether one of them may hold such a value.
+    """
+
+    def __init__(self, items: list[Resident], keys: int, columns: int) -> None:
+        self.items = items
+        self._keys = keys
+        self.runs = np.zeros((len(items), HEAD + keys), dtype=np.int64)
+        self.params = np.zeros((len(items), 4))
+        self.addresses = np.zeros((3 * columns, len(items)), dtype=np.int64)
+        self.nulls = np.zeros(columns, dtype=np.bool_)
+        self.nans = np.zeros(columns, dtype=np.bool_)
+        self.kinds = frozenset(item.arrangement.kind for item in items if item.arrangement is not None)
+        for row, item in enumerate(items):
+            self._describe(row, item)
+
+    def _describe(self, row: int, item: Resident) -> None:
+        head = self.runs[row]
+        head[:3] = (item.length, item.times.ctypes.data, item.numbers.ctypes.data)
+        head[3], head[4] = item.time_min, item.time_max
         plan = item.arrangement
         if plan is not None:
-            heads[row, 3] = plan.directory.ctypes.data
-            heads[row, 5:] = (_KINDS[plan.kind], *plan.cells, plan.axes[0] + 16 * plan.axes[1])
-            params[row] = (plan.origins[0], plan.scales[0], plan.origins[1], plan.scales[1])
-        columns[row] = item.pointers()
-    nothing = np.zeros(pointers // 3, dtype=np.bool_)
-    return Residents(
-        items,
-        heads,
-        params,
-        columns,
-        np.array([item.time_min for item in items], dtype=np.int64),
-        np.array([item.time_max for item in items], dtype=np.int64),
-        np.logical_or.reduce([item.nulls() for item in items]) if items else nothing,
-        np.logical_or.reduce([item.nans() for item in items]) if items else nothing,
-        frozenset(item.arrangement.kind for item in items if item.arrangement is not None),
-    )
+            axes = plan.axes[0] + 16 * plan.axes[1]
+            head[5:HEAD] = (_KINDS[plan.kind], plan.directory.ctypes.data, *plan.cells, axes)
+            self.params[row] = (plan.origins[0], plan.scales[0], plan.origins[1], plan.scales[1])
+        pointers = item.pointers()
+        head[HEAD:] = pointers[: 3 * self._keys : 3]
+        self.addresses[:, row] = pointers
+        self.nulls |= item.nulls()
+        self.nans |= item.nans()
+
+    def refresh(self) -> None:
+        """Take over what has been appended to the last of them."""
+        item, head = self.items[-1], self.runs[-1]
+        if item.moved():
+            self._describe(len(self.items) - 1, item)
+        head[0], head[3], head[4] = item.length, item.time_min, item.time_max
 
 
 class JoinWindow:
@@ -131,6 +96,8 @@ class JoinWindow:
         The columns: keys, slots, payload.
     capacity : int
         Tuples in a basic window when it is sealed.
+    keys : int
+        How many of the first columns are keys.
     numbered : bool
         Whether tuples carry sequence numbers.
     arranger : Arranger, optional
@@ -138,17 +105,22 @@ class JoinWindow:
     """
 
     def __init__(
-        self, layouts: tuple[Layout, ...], capacity: int, numbered: bool, arranger: Arranger | None = None
+        self,
+        layouts: tuple[Layout, ...],
+        capacity: int,
+        keys: int,
+        numbered: bool,
+        arranger: Arranger | None = None,
     ) -> None:
         self.layouts = layouts
         self.capacity = capacity
         self.numbered = numbered
+        self._keys = keys
         self.released = 0
         self._arranger = arranger
         self._items: list[Resident] = []
         self._arranged = 0
         self._view: Residents | None = None
-        self._closed_view: Residents | None = None
 
     def __len__(self) -> int:
         return sum(item.length for item in self._items)
@@ -163,10 +135,7 @@ class JoinWindow:
 
     def append(self, block: Block) -> None:
         """Insert the tuples of ``block``, filling the open basic window and opening new ones."""
-        start = 0
-        self._view = None
-        if not self._items or self._items[-1].length + len(block) >= self.capacity:
-            self._closed_view = None
+        start, count = 0, len(self._items)
         while start < len(block):
             last = self._items[-1] if self._items else None
             if not isinstance(last, BasicWindow) or last.sealed:
@@ -175,6 +144,10 @@ class JoinWindow:
             stop = min(len(block), start + last.capacity - last.length)
             last.append(block, start, stop)
             start = stop
+        if len(self._items) != count:
+            self._view = None
+        elif self._view is not None and len(block):
+            self._view.refresh()
 
     def settle(self) -> None:
         """Arrange what has been sealed, and merge runs of about one size."""
@@ -182,7 +155,7 @@ class JoinWindow:
             return
         while self._arranged < len(self._items) and self._items[self._arranged].sealed:
             run = self._arranger.arrange([self._items[self._arranged].block()])
-            self._view = self._closed_view = None
+            self._view = None
             if run is not None:
                 self._items[self._arranged] = run
             self._arranged += 1
@@ -220,14 +193,14 @@ class JoinWindow:
         if count:
             del self._items[:count]
             self._arranged = max(0, self._arranged - count)
-            self._view = self._closed_view = None
+            self._view = None
         self.released += gone
         return gone
 
     def clear(self) -> None:
         """Release everything."""
         self._items.clear()
-        self._arranged, self._view, self._closed_view = 0, None, None
+        self._arranged, self._view = 0, None
 
     def mark(self) -> Mark:
         """Return where the window ends, for :meth:`cut`."""
@@ -237,18 +210,13 @@ class JoinWindow:
         """Forget what was appended since ``mark`` (nothing may have been settled or released)."""
         count, length = mark
         del self._items[count:]
-        self._view = self._closed_view = None
+        self._view = None
         last = self._items[-1] if self._items else None
         if isinstance(last, BasicWindow) and last.length > length:
             last.cut(length)
 
     def residents(self) -> Residents:
-        """Return all basic windows as kernels see them."""
+        """Return all basic windows as kernels see them, until the window next changes."""
         if self._view is None:
-            pointers = 3 * len(self.layouts)
-            if self._closed_view is None:
-                closed = len(self._items) - (1 if self._items and not self._items[-1].sealed else 0)
-                self._closed_view = residents_of(self._items[:closed], pointers)
-            rest = self._items[len(self._closed_view.items) :]
-            self._view = self._closed_view if not rest else self._closed_view.plus(rest[0])
+            self._view = Residents(list(self._items), self._keys, len(self.layouts))
         return self._view

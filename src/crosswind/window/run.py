@@ -70,6 +70,10 @@ class Run:
         """Return the addresses of the columns: three each."""
         return self._pointers
 
+    def moved(self) -> bool:
+        """Whether addresses changed: never."""
+        return False
+
     def column(self, index: int) -> Vector:
         """Return column ``index``."""
         column = self._columns[index]
