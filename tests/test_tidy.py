@@ -34,7 +34,8 @@ MAY_IMPORT = {
     "lab": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "testing"},
     "bench": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine"},
     "testing": EVERYONE | {"io"},
-    "cli": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "spark", "lab", "bench", "testing", "crosswind"},
+    "cli": EVERYONE
+    | {"query", "plan", "window", "kernel", "io", "engine", "spark", "lab", "bench", "testing", "crosswind"},
     # The public face, which loads the rest on first use.
     "crosswind": EVERYONE | {"query", "plan", "engine", "spark", "testing"},
     "__main__": {"cli"},

@@ -13,7 +13,7 @@ from crosswind.engine.join import Join
 from crosswind.engine.session import open as open_join
 from crosswind.errors import CrosswindError
 
-__all__ = ["LiveJoin", "Stretch", "expected_rows", "open_full"]
+__all__ = ["LiveJoin", "Stretch", "expected_rows", "filled_to", "open_full"]
 
 _WARM_UP_PUSHES = 2
 _OVERTURE = 16_384
@@ -45,22 +45,28 @@ class Stretch:
 
 
 def open_full(workload: BandWorkload | KeyWorkload, index: str) -> Join:
-    """Open a join whose windows are full, without joining all of the history with itself.
+    """Open a join whose windows are full: they hold the window before tuple number :func:`filled_to`.
 
-    Joining it would take as long as the rates that ``rate`` looks for allow: minutes for windows of minutes. So only
-    the beginning is joined, which lets the planner choose the index. Then the rest of each stream is pushed on its
-    own, that of S into another join, whose state goes into the first by snapshot and restore.
+    The history is not joined with itself. That would take as long as the rates that ``rate`` looks for allow: minutes
+    for windows of minutes. Each stream is pushed while the other's window is empty: S into another join, whose state
+    goes into the first by snapshot and restore. Before that a few tuples of both are joined, and let expire: from them
+    the planner learns which index to build.
     """
-    count = workload.window_tuples
-    first = min(_OVERTURE, count)
+    count, end = workload.window_tuples, filled_to(workload)
     join = open_join(workload.sql, workload.schemas, index=index)
-    for start in range(0, first, _OVERTURE_BATCH):
+    overture = min(_OVERTURE, count)
+    for start in range(0, overture, _OVERTURE_BATCH):
         for name in ("R", "S"):
-            join.push(name, workload.batch(name, start, min(_OVERTURE_BATCH, first - start)))
-    if count > first:
-        for batch in workload.batches("R", first, count - first):
-            join.push("R", batch)
-        join.restore(_state_with(workload, index, first))
+            join.push(name, workload.batch(name, start, min(_OVERTURE_BATCH, overture - start)))
+    begin = workload.batch("R", end - count, 1).column("ts")[0]
+    for name in ("R", "S"):
+        join.advance(name, begin)
+    for batch in workload.batches("R", end - count, count):
+        join.push("R", batch)
+    with open_join(workload.sql, workload.schemas, index=index) as aside:
+        for batch in workload.batches("S", end - count, count):
+            aside.push("S", batch)
+        join.restore(aside.snapshot())
     held = join.stats.window_tuples
     if held != {"R": count, "S": count}:
         raise CrosswindError(
@@ -70,12 +76,9 @@ def open_full(workload: BandWorkload | KeyWorkload, index: str) -> Join:
     return join
 
 
-def _state_with(workload: BandWorkload | KeyWorkload, index: str, first: int) -> bytes:
-    """Return the state of a join that holds nothing but the tuples of S from number ``first`` on."""
-    with open_join(workload.sql, workload.schemas, index=index) as join:
-        for batch in workload.batches("S", first, workload.window_tuples - first):
-            join.push("S", batch)
-        return join.snapshot()
+def filled_to(workload: BandWorkload | KeyWorkload) -> int:
+    """Return the number of the first tuple of a stream that :func:`open_full` has not pushed."""
+    return 3 * workload.window_tuples
 
 
 class LiveJoin:
@@ -93,9 +96,12 @@ class LiveJoin:
 
     def __init__(self, workload: BandWorkload | KeyWorkload, index: str, batch_tuples: int) -> None:
         self.workload = workload
-        self.batch_tuples = batch_tuples
-        self.next = workload.window_tuples
+        self.next = filled_to(workload)
         self.join = open_full(workload, index)
+        # What is done once, such as building an index over what was restored, a single probe sets off as well.
+        self.batch_tuples = 1
+        self.drive(pushes=1)
+        self.batch_tuples = batch_tuples
         self.drive(pushes=_WARM_UP_PUSHES)
 
     def drive(self, *, pushes: int | None = None, seconds: float | None = None) -> Stretch:

@@ -23,7 +23,7 @@ BENCHMARKS: Mapping[str, Callable[..., Report]] = {
 
 QUICK: Mapping[str, Mapping[str, Any]] = {
     "kernel": {"window": 200_000, "probes": 64, "rounds": 3},
-    "rate": {"windows": (60,), "trial": 2.0, "seconds": 10.0},
+    "rate": {"windows": (60,), "start": 4_000, "trial": 2.0, "seconds": 10.0},
     "replay": {"windows": (60,), "seconds": 0.5, "rounds": 3},
     "latency": {"rate": 500, "window": 60, "seconds": 3.0},
     "compare": {"window": 200_000, "probes": (100,), "rounds": 3, "windows": (60,), "prefix": 180},

@@ -91,7 +91,7 @@ def kernel(as_json: bool, **sizes: Any) -> None:
 
 @bench.command()
 @_numbers("--windows", "900", "Lengths of the windows, seconds.")
-@_number("--start", 4_000, "The first rate to try, tuples/s of each stream.")
+@_number("--start", 20_000, "The first rate to try, tuples/s of each stream.")
 @_seconds("--tick", 1.0, "Event time in a batch, seconds.")
 @_seconds("--trial", 8.0, "Event time of a trial, seconds.")
 @_seconds("--seconds", 90.0, "Begin no trial after this long.")

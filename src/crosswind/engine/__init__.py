@@ -1,0 +1,1 @@
+"""WHO WORKS: strategies behind one interface, arrivals, indexes, results, the live join."""

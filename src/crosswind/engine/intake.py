@@ -9,7 +9,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crosswind.errors import ArithmeticOverflowError
-from crosswind.io.arrow import carried_vector, column_of, is_leaf, leaf_columns, leaf_vector
+from crosswind.io.arrow import (
+    carried_vector,
+    column_of,
+    fixed_values,
+    is_leaf,
+    leaf_columns,
+    leaf_vector,
+    validity,
+)
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
 from crosswind.plan.keys import encode
@@ -81,6 +89,9 @@ class Intake:
             self._place(name, plan.axis.factors[unit])
         self.stored = len(self.layouts)
         self._place_probe(plan.accesses[1 - unit].dimensions, unit)
+        read = dict.fromkeys([*(expr for expr in kept if is_leaf(expr)), *self._probe_extra])
+        self._leaves = [(leaf, column_of(leaf), self._plain_layout(leaf)) for leaf in read]
+        self._key_layouts = [Layout(Storage.FIXED, f"int{dimension.bits}") for dimension in self._dimensions]
         leaves = [*self._filter_leaves, *leaf_columns(kept), *self._probe_extra]
         self.columns = tuple(dict.fromkeys([*(column_of(leaf) for leaf in leaves), *self._unit.payload]))
 
@@ -111,6 +122,15 @@ class Intake:
                 return self.keys + k if same else None
         return None
 
+    def _plain_layout(self, leaf: Expr) -> Layout | None:
+        """Return the layout of a column that Arrow keeps just as predicates want it, else None."""
+        layout = Layout(storage_of(leaf.type), machine_dtype(leaf.type))
+        of = self._schema.field(column_of(leaf)).type
+        kinds = (Kind.INT, Kind.FLOAT, Kind.TIMESTAMP, Kind.DURATION, Kind.DATE)
+        odd = pa.types.is_unsigned_integer(of) or pa.types.is_date64(of) or pa.types.is_dictionary(of)
+        plain = isinstance(leaf, Column) and leaf.type.kind in kinds and not odd
+        return layout if plain and np.dtype(layout.dtype).itemsize == arrow_width(of) else None
+
     def _place_probe(self, partners: tuple[Dimension, ...], unit: int) -> None:
         """Find what this unit's tuples need when they probe: leaves of conditions, and hashes."""
         atoms = [condition.atom for dimension in partners for condition in dimension.conditions]
@@ -127,9 +147,7 @@ class Intake:
         self.probe_at = [at[leaf] for leaf in mine]
         self._partner_at = {leaf: at[leaf] for leaf in hashed}
 
-    def partner_keys(
-        self, block: Block, dimension: Dimension
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    def partner_keys(self, block: Block, dimension: Dimension) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """Return the hash keys that ``block`` looks for in a hashed dimension, and which are not null."""
         if dimension.partner is None:
             raise LookupError("a hashed dimension has a partner")
@@ -149,17 +167,23 @@ class Intake:
                     arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
                     times = times[rows]
         known = self._compute(arrays, keep)
+        for leaf, name, layout in self._leaves:
+            array = arrays[name]
+            if layout is None:
+                known[leaf] = leaf_vector(array, leaf)
+            else:
+                known[leaf] = Vector(layout, fixed_values(array, layout.dtype), validity(array))
         present = None
         columns: list[Vector] = []
-        for dimension in self._dimensions:
-            vector = self._vector(dimension.expr, arrays, known)
+        for dimension, layout in zip(self._dimensions, self._key_layouts, strict=True):
+            vector = known[dimension.expr]
             if vector.valid is not None:  # a null there never joins
                 present = vector.valid if present is None else present & vector.valid
             keys = _hash(vector) if dimension.hashed else encode(vector.values, dimension.expr.type, dimension.bits)
-            columns.append(Vector(Layout(Storage.FIXED, f"int{dimension.bits}"), keys))
-        columns += [self._vector(expr, arrays, known) for expr in self._unit.slots]
+            columns.append(Vector(layout, keys))
+        columns += [known[expr] for expr in self._unit.slots]
         columns += [carried_vector(arrays[name]) for name in self._carried]
-        columns += [leaf_vector(arrays[column_of(leaf)], leaf) for leaf in self._probe_extra]
+        columns += [known[leaf] for leaf in self._probe_extra]
         block = Block(times, tuple(columns), None, keep)
         if present is None:
             return block
@@ -167,9 +191,6 @@ class Intake:
         if counted:
             return Block(times, tuple(columns), None, mask if keep is None else keep & mask)
         return block.take(np.flatnonzero(mask))
-
-    def _vector(self, expr: Expr, arrays: Mapping[str, pa.Array], known: Mapping[Expr, Vector]) -> Vector:
-        return known[expr] if expr in known else leaf_vector(arrays[column_of(expr)], expr)
 
     def _compute(self, arrays: Mapping[str, pa.Array], keep: npt.NDArray[np.bool_] | None) -> dict[Expr, Vector]:
         """Compute keys and slots; tuples that failed the filter must not raise errors."""

@@ -29,7 +29,7 @@ from crosswind.errors import (
     SnapshotError,
     did_you_mean,
 )
-from crosswind.io.arrow import as_table, pick, ticks_of
+from crosswind.io.arrow import as_table, read_columns, ticks_of
 from crosswind.io.snapshot import Snapshot, read_snapshot, write_snapshot
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
@@ -64,6 +64,11 @@ class Join:
         self._times = {unit.stream.name: unit.stream.time for unit in plan.units}
         self._factors = {unit.stream.name: plan.axis.factors[k] for k, unit in enumerate(plan.units)}
         self._intakes = [Intake(plan, unit) for unit in range(len(plan.units))]
+        self._units = {name: plan.units_of(name) for name in streams}
+        self._names = {
+            name: tuple(dict.fromkeys([self._times[name], *(n for u in units for n in self._intakes[u].columns)]))
+            for name, units in self._units.items()
+        }
         self._limits = [plan.axis.age_limit(unit.stream.window) for unit in plan.units]
         self._rows = [w.count if isinstance(w, Rows) else None for w in (unit.stream.window for unit in plan.units)]
         self._counted = any(count is not None for count in self._rows)
@@ -71,6 +76,7 @@ class Join:
         self._materialiser = Materialiser(plan, self._intakes)
         self._sorter = Sorter(len(plan.units))
         self._watermarks = {name: Watermark(lateness[name]) for name in streams}
+        self._nothing = self._materialiser.schema.empty_table()
         self._ordered = OrderedOutput(self._materialiser.schema) if ordered else None
         self._tuples_in = dict.fromkeys(streams, 0)
         self._late = dict.fromkeys(streams, 0)
@@ -124,22 +130,21 @@ class Join:
         """
         began = clock.perf_counter()
         self._check_usable(stream)
-        table = as_table(batch, self._schemas[stream], stream)
-        units = self._plan.units_of(stream)
-        names = dict.fromkeys([self._times[stream], *(n for unit in units for n in self._intakes[unit].columns)])
-        arrays = pick(table, self._schemas[stream], list(names), stream)
+        units, names = self._units[stream], self._names[stream]
+        arrays = read_columns(batch, self._schemas[stream], names, stream)
         ticks, missing = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
-        late = self._watermarks[stream].is_late(ticks)
-        late = late if missing is None else late & ~missing
-        drop = late if missing is None else late | missing
-        if drop.any():
-            rows = np.flatnonzero(~drop)
+        late = None
+        if missing is not None or (len(ticks) and int(ticks.min()) < self._watermarks[stream].value):
+            late = self._watermarks[stream].is_late(ticks)
+            late = late if missing is None else late & ~missing
+            rows = np.flatnonzero(~late if missing is None else ~(late | missing))
             arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
             ticks = ticks[rows]
         blocks = [self._intakes[unit].prepare(arrays, ticks, self._counted) for unit in units]
         results = self._take(stream, units, blocks, int(ticks.max()) if len(ticks) else None)
         self._tuples_in[stream] += len(ticks)
-        self._note_dropped(stream, table, late, missing)
+        if late is not None:
+            self._note_dropped(stream, batch, late, missing)
         return self._hand_out(results, began)
 
     def advance(self, stream: str, watermark: Any) -> pa.Table:
@@ -175,7 +180,9 @@ class Join:
         """
         self._check_stream(stream)
         if not self._keep_late:
-            raise InputError("late tuples were only counted (join.stats.late); open the join with keep_late=True to get them.")
+            raise InputError(
+                "late tuples were only counted (join.stats.late); open the join with keep_late=True to get them."
+            )
         tables, self._late_tables[stream] = self._late_tables[stream], []
         return pa.concat_tables(tables) if tables else self._schemas[stream].empty_table()
 
@@ -242,7 +249,9 @@ class Join:
 
     def restore(self, data: bytes) -> None:
         """Take over the state in ``data``, as ``crosswind.open(..., restore=data)`` does on a new join."""
-        snapshot = read_snapshot(data, self._identity(), self._plan.queries[0].query.sql, [intake.layouts for intake in self._intakes])
+        snapshot = read_snapshot(
+            data, self._identity(), self._plan.queries[0].query.sql, [intake.layouts for intake in self._intakes]
+        )
         about = snapshot.about
         if (snapshot.pending is None) != (self._ordered is None):
             raise SnapshotError("the snapshot was taken with another value of ordered=; open the join with the same.")
@@ -274,11 +283,15 @@ class Join:
     def _check_stream(self, stream: str) -> None:
         if stream not in self._schemas:
             known = ", ".join(self._schemas)
-            raise InputError(f"no stream '{stream}' in this join; its streams are {known}.{did_you_mean(stream, self._schemas)}")
+            raise InputError(
+                f"no stream '{stream}' in this join; its streams are {known}.{did_you_mean(stream, self._schemas)}"
+            )
 
     def _check_usable(self, stream: str | None) -> None:
         if self._closed is not None:
-            raise ClosedJoinError(f"the join is {self._closed} and takes nothing more; open a new one with crosswind.open().")
+            raise ClosedJoinError(
+                f"the join is {self._closed} and takes nothing more; open a new one with crosswind.open()."
+            )
         if stream is not None:
             self._check_stream(stream)
 
@@ -286,7 +299,11 @@ class Join:
         field = self._schemas[stream].field(self._times[stream])
         try:
             value = watermark.as_py() if isinstance(watermark, pa.Scalar) else watermark
-            array = pa.array([value], pa.int32()) if isinstance(value, int) and pa.types.is_date32(field.type) else pa.array([value])
+            array = (
+                pa.array([value], pa.int32())
+                if isinstance(value, int) and pa.types.is_date32(field.type)
+                else pa.array([value])
+            )
             array = array.cast(field.type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
             array = None
@@ -298,13 +315,14 @@ class Join:
         return int(ticks_of(array, self._factors[stream], stream)[0][0])
 
     def _note_dropped(
-        self, stream: str, table: pa.Table, late: npt.NDArray[np.bool_], missing: npt.NDArray[np.bool_] | None
+        self, stream: str, batch: Any, late: npt.NDArray[np.bool_], missing: npt.NDArray[np.bool_] | None
     ) -> None:
         """Count late tuples and tuples without a time; tell the user once a stream."""
         if late.any():
             count = int(late.sum())
             self._late[stream] += count
             if self._keep_late:
+                table = as_table(batch, self._schemas[stream], stream)
                 self._late_tables[stream].append(table.filter(pa.array(late)))
             self._warn(
                 LateTupleWarning,
@@ -359,8 +377,9 @@ class Join:
 
     def _save(self) -> tuple[Any, ...]:
         marks = [window.mark() for window in self._strategy.windows]
+        sorter = self._sorter.copy() if self._counted else self._sorter
         ordered = None if self._ordered is None else self._ordered.copy()
-        return marks, self._sorter.copy(), {n: m.value for n, m in self._watermarks.items()}, ordered
+        return marks, sorter, {n: m.value for n, m in self._watermarks.items()}, ordered
 
     def _undo(self, saved: tuple[Any, ...]) -> None:
         """Put back what was there before a failed call; expiry comes last and never fails."""
@@ -445,7 +464,10 @@ class Join:
     def _hand_out(self, results: list[pa.Table], began: float) -> pa.Table:
         if self._ordered is not None:
             results = self._ordered.release(min(INT64_MAX, *(mark.value for mark in self._watermarks.values())))
-        table = pa.concat_tables(results) if results else self.schema.empty_table()
+        if len(results) == 1:
+            table = results[0]
+        else:
+            table = pa.concat_tables(results) if results else self._nothing
         self._results += table.num_rows
         self._latencies.add(clock.perf_counter() - began)
         return table

@@ -17,6 +17,7 @@ from crosswind.plan.logic import And
 from crosswind.plan.program import Slot
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
+from crosswind.window.vector import address
 
 if TYPE_CHECKING:
     from crosswind.kernel.scan import PairSpec
@@ -45,13 +46,13 @@ class _Scratch:
         self.low_values = [np.empty(room) for _ in bits]
         self.high_values = [np.empty(room) for _ in bits]
         dimensions = [
-            array.ctypes.data
+            address(array)
             for d in range(len(bits))
             for array in (self.lows[d], self.widths[d], self.low_values[d], self.high_values[d])
         ]
-        times = [self.low_time.ctypes.data, self.high_time.ctypes.data]
-        hashes = self.hashes.ctypes.data
-        self.outs = np.array([self.order.ctypes.data, *times, hashes, *dimensions], dtype=np.int64)
+        times = [address(self.low_time), address(self.high_time)]
+        hashes = address(self.hashes)
+        self.outs = np.array([address(self.order), *times, hashes, *dimensions], dtype=np.int64)
         self.probe = np.array([*times, 0, 0, hashes, *dimensions], dtype=np.int64)
         self.spans = np.zeros(8, dtype=np.int64)
         self.state = np.zeros(4, dtype=np.int64)
@@ -131,11 +132,11 @@ class Prober:
         ins = [address for column in columns for address in column.pointers()]
         partners = [self._intake.partner_keys(block, dimension) for dimension in self._hashed]
         for keys, valid in partners:
-            ins += [keys.ctypes.data, valid.ctypes.data]
-        kernel = self._threshold_kernel(any(column.has_nulls for column in columns))
+            ins += [address(keys), address(valid)]
+        kernel, *room = self._threshold_kernel(any(column.has_nulls for column in columns))
         times = np.ascontiguousarray(block.times)
-        scratch.spans[:3] = (times.ctypes.data, self._back or 0, self._ahead or 0)
-        present = kernel(np.array(ins, dtype=np.int64), count, scratch.outs, scratch.spans)
+        scratch.spans[:3] = (address(times), self._back or 0, self._ahead or 0)
+        present: int = kernel(np.array(ins, dtype=np.int64), count, scratch.outs, scratch.spans, *room)
         if numbers is not None:
             self._bound_numbers(block, numbers)
         else:
@@ -149,7 +150,7 @@ class Prober:
         scratch.low_time[:count], scratch.high_time[:count] = low, high
         scratch.spans[3:7] = (low.min(), low.max(), high.min(), high.max())
         scratch.spans[7] = 3
-        scratch.probe[2:4] = (numbers.low.ctypes.data, numbers.high.ctypes.data)
+        scratch.probe[2:4] = (address(numbers.low), address(numbers.high))
 
     def _threshold_kernel(self, nulls: bool) -> Any:
         key = ("thresholds", nulls)
@@ -157,8 +158,8 @@ class Prober:
             from crosswind.kernel.emit import Facts
             from crosswind.kernel.thresholds import threshold_kernel
 
-            facts = Facts(nulls=nulls, nans=True)
-            self._kernels[key] = threshold_kernel(self._dimensions, self._intake.probe_leaves, facts)
+            kernel = threshold_kernel(self._dimensions, self._intake.probe_leaves, Facts(nulls=nulls, nans=True))
+            self._kernels[key] = (kernel.call, kernel.plans, *kernel.room())
         return self._kernels[key]
 
     def _box_kernel(self) -> Any:
@@ -248,7 +249,7 @@ class Prober:
 
     def _pair_table(self, block: Block, limits: Sequence[npt.NDArray[np.int64] | None] | None) -> npt.NDArray[np.int64]:
         """Return the addresses of bounds and slots of the probing tuples."""
-        probe = [0 if limit is None else limit.ctypes.data for limit in limits or (None,) * 4]
+        probe = [0 if limit is None else address(limit) for limit in limits or (None,) * 4]
         for k in self._slots:
             probe.extend(block.columns[k].pointers())
         return np.array(probe, dtype=np.int64)

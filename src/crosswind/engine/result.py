@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -69,6 +71,11 @@ def _gather_opaque(
     return Vector(layout, np.empty(0), arrow=whole.take(pa.array(starts[place] + rows)))
 
 
+def _is_plain(layout: Layout, of: pa.DataType) -> bool:
+    """Whether values are kept as Arrow keeps them: fixed width, a byte or more."""
+    return layout.storage is Storage.FIXED and not pa.types.is_boolean(of) and not pa.types.is_decimal(of)
+
+
 class Materialiser:
     """Builds result tables of one query from matches."""
 
@@ -81,6 +88,12 @@ class Materialiser:
         self._computed = tuple(e for _, e in self._outputs if not isinstance(e, Column | Literal))
         self._leaves = leaf_columns(self._computed)
         self.schema = pa.schema([pa.field(out.name, out.arrow) for out, _ in self._outputs])
+        self._plain: dict[tuple[int, str], tuple[int, pa.DataType]] = {}
+        for role, intake in enumerate(intakes):
+            schema = plan.units[role].stream.schema
+            for name, index in intake.payload_at.items():
+                if index != TIMES and _is_plain(intake.layouts[index], schema.field(name).type):
+                    self._plain[role, name] = (index, schema.field(name).type)
 
     def table(self, unit: int, block: Block, matches: Matches) -> pa.Table:
         """Return the rows of ``matches``, where ``unit`` was the probing side."""
@@ -106,6 +119,12 @@ class Materialiser:
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def _fetch(self, unit: int, block: Block, matches: Matches, role: int, name: str) -> pa.Array:
+        plain = self._plain.get((role, name))
+        if plain is not None:
+            index, of = plain
+            values = self._plain_values(unit, block, matches, role, index, of)
+            if values is not None:
+                return pa.Array.from_buffers(of, len(values), [None, pa.py_buffer(values)])
         intake = self._intakes[role]
         index = intake.payload_at[name]
         if index == TIMES:
@@ -116,6 +135,20 @@ class Materialiser:
         else:
             vector = gather(matches.residents, intake.layouts[index], index, matches.which, matches.rows)
         return to_arrow(vector, self._plan.units[role].stream.schema.field(name).type)
+
+    @staticmethod
+    def _plain_values(
+        unit: int, block: Block, matches: Matches, role: int, index: int, of: pa.DataType
+    ) -> npt.NDArray[Any] | None:
+        """Return the values of a plain column without nulls; None: it is not that easy."""
+        from crosswind.kernel.gather import gather_width
+
+        if role != unit:
+            if matches.residents.nulls[index]:
+                return None
+            return gather_width(matches.residents.addresses[3 * index], matches.which, matches.rows, of.byte_width)
+        column = block.columns[index]
+        return column.values[matches.probes] if column.valid is None else None
 
     def _compute(self, leaves: dict[Expr, Vector], count: int) -> dict[Expr, Vector]:
         kernel_made = tuple(expr for expr in self._computed if not is_leaf(expr))

@@ -166,7 +166,9 @@ def plan_for(
 def choose(what: str, got: Any, allowed: tuple[str, ...]) -> None:
     """Raise InputError unless ``got`` is one of ``allowed``."""
     if got not in allowed:
-        raise InputError(f"{what}={got!r} is not known; allowed: {', '.join(allowed)}.{did_you_mean(str(got), allowed)}")
+        raise InputError(
+            f"{what}={got!r} is not known; allowed: {', '.join(allowed)}.{did_you_mean(str(got), allowed)}"
+        )
 
 
 def _lateness(plan: Plan, lateness: Any) -> dict[str, int]:

@@ -24,7 +24,7 @@ class Numbers:
     high: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Matches:
     """Pairs found: tuple ``rows[k]`` of resident ``which[k]`` with tuple ``probes[k]`` of the block."""
 

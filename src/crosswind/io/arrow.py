@@ -17,7 +17,7 @@ from crosswind.query.tree import Call, Column, Expr
 from crosswind.query.types import Kind, SqlType, sql_type
 from crosswind.window.vector import Layout, Vector
 
-__all__ = ["as_table", "carried_vector", "leaf_vector", "pick", "ticks_of", "to_arrow"]
+__all__ = ["as_table", "carried_vector", "fixed_values", "leaf_vector", "pick", "read_columns", "ticks_of", "to_arrow", "validity"]
 
 _SHAPES = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a dict of columns"
 
@@ -29,6 +29,19 @@ def as_table(data: Any, schema: pa.Schema | None, stream: str) -> pa.Table:
     for k in views:  # Arrow cannot take rows of view arrays
         table = table.set_column(k, table.schema.names[k], table.column(k).cast(_without_view(table.schema.types[k])))
     return table
+
+
+def read_columns(data: Any, schema: pa.Schema, names: Sequence[str], stream: str) -> dict[str, pa.Array]:
+    """Return the columns ``names`` of anything Arrow-shaped as arrays of the declared types."""
+    if isinstance(data, pa.RecordBatch) and data.schema.equals(schema):
+        return {
+            name: _convert(pa.chunked_array([column]), _without_view(column.type), name, stream)
+            if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type)
+            else column
+            for name in names
+            for column in (data.column(name),)
+        }
+    return pick(as_table(data, schema, stream), schema, names, stream)
 
 
 def _without_view(of: pa.DataType) -> pa.DataType:
@@ -117,13 +130,14 @@ def _show(schema: pa.Schema) -> str:
     return "(" + ", ".join(f"{field.name} {field.type}" for field in schema) + ")"
 
 
-def _validity(array: pa.Array) -> npt.NDArray[np.uint8] | None:
+def validity(array: pa.Array) -> npt.NDArray[np.uint8] | None:
+    """Return a byte a value that says whether it is there; None: all are."""
     if array.null_count == 0:
         return None
     return np.asarray(array.is_valid()).astype(np.uint8)
 
 
-def _fixed(array: pa.Array, dtype: str, per_value: int = 1) -> npt.NDArray[Any]:
+def fixed_values(array: pa.Array, dtype: str, per_value: int = 1) -> npt.NDArray[Any]:
     """View the value buffer of a fixed-width array."""
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
@@ -154,7 +168,7 @@ def _text(array: pa.Array, layout: Layout) -> Vector:
     else:
         values = np.frombuffer(offsets, dtype=np.int64, count=array.offset + len(array) + 1)[array.offset :]
     text = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(1, dtype=np.uint8)
-    return Vector(layout, values, _validity(array), text)
+    return Vector(layout, values, validity(array), text)
 
 
 def leaf_vector(array: pa.Array, expr: Expr) -> Vector:
@@ -173,7 +187,7 @@ def leaf_vector(array: pa.Array, expr: Expr) -> Vector:
         return _text(array, layout)
     if layout.storage is Storage.OPAQUE:
         return Vector(layout, np.empty(0), arrow=array)
-    valid = _validity(array)
+    valid = validity(array)
     if of.kind is Kind.NULL:
         return Vector(layout, np.zeros(len(array), dtype=np.uint8), np.zeros(len(array), dtype=np.uint8))
     if of.kind is Kind.BOOL:
@@ -204,7 +218,7 @@ def _decimals(
         array = array.cast(pa.decimal128(20, 0))
     elif array.type.bit_width != 128:
         array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
-    pairs = _fixed(array, "int64", 2)
+    pairs = fixed_values(array, "int64", 2)
     if of.is_wide:
         return pairs, valid
     return np.ascontiguousarray(pairs[::2]), valid
@@ -215,10 +229,10 @@ def _numbers(array: pa.Array, of: SqlType) -> npt.NDArray[Any]:
     if pa.types.is_date64(array.type):
         array = array.cast(pa.date32())
     if pa.types.is_float16(array.type):
-        return _fixed(array, "float16").astype(np.float32)
+        return fixed_values(array, "float16").astype(np.float32)
     if pa.types.is_unsigned_integer(array.type):
-        return _fixed(array, f"uint{array.type.bit_width}").astype(machine_dtype(of))
-    return _fixed(array, machine_dtype(of))
+        return fixed_values(array, f"uint{array.type.bit_width}").astype(machine_dtype(of))
+    return fixed_values(array, machine_dtype(of))
 
 
 def carried_vector(array: pa.Array) -> Vector:
@@ -229,12 +243,12 @@ def carried_vector(array: pa.Array) -> Vector:
         return _text(array, Layout(storage))
     if storage is Storage.OPAQUE:
         return Vector(Layout(storage), np.empty(0), arrow=array)
-    valid = _validity(array)
+    valid = validity(array)
     if pa.types.is_boolean(of):
         return Vector(Layout(storage, "uint8"), _booleans(array), valid)
     if storage is Storage.WIDE:
-        return Vector(Layout(storage), _fixed(array, "int64", 2), valid)
-    return Vector(Layout(storage, f"uint{8 * width}"), _fixed(array, f"uint{8 * width}"), valid)
+        return Vector(Layout(storage), fixed_values(array, "int64", 2), valid)
+    return Vector(Layout(storage, f"uint{8 * width}"), fixed_values(array, f"uint{8 * width}"), valid)
 
 
 def to_arrow(vector: Vector, of: pa.DataType) -> pa.Array:
@@ -275,7 +289,7 @@ def ticks_of(array: pa.Array, factor: int, stream: str) -> tuple[npt.NDArray[np.
     dtype = (
         str(np.dtype(array.type.to_pandas_dtype())) if pa.types.is_integer(array.type) else f"int{array.type.bit_width}"
     )
-    raw = _fixed(array, dtype).astype(np.int64, copy=False)
+    raw = fixed_values(array, dtype).astype(np.int64, copy=False)
     if factor == 1:
         return raw, missing
     known = raw if missing is None else raw[~missing]

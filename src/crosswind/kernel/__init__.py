@@ -1,0 +1,1 @@
+"""COMPILED CODE: generated Numba source, its cache, SIMD, thresholds and arrangements."""

@@ -22,7 +22,8 @@ _SOURCE = '''"""Cells, hashes and counting sort."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import fetch, mix_key
+from crosswind.kernel.runtime import fetch
+from crosswind.kernel.search import mix_key
 
 
 @jit("void(float64[::1], float64, float64, int64, int32[::1], int64)")

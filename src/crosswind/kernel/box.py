@@ -58,55 +58,21 @@ from crosswind.kernel.simd import in_range_32, in_range_64, lowest_bit
 
 def box_source(bits: tuple[int, ...], block: int) -> str:
     """Return the source of the probe kernel for dimensions of ``bits``, scanning by ``block``."""
-    keys = [f"        k{d} = runs[r, {HEAD + d}]" for d in range(len(bits))]
     load = []
     for d, width in enumerate(bits):
         base = PROBE_HEAD + PROBE_DIMENSION * d
-        load.append(f"low{d} = np.int64(fetch(probe[{base}], j, np.int{width}))")
-        load.append(f"wide{d} = np.int64(fetch(probe[{base + 1}], j, np.int{width}))")
-    mask = " & ".join(f"in_range_{width}(k{d}, i, low{d}, wide{d})" for d, width in enumerate(bits))
-    scan, cells = (_inner(mask, pad) for pad in (20, 20))
+        load.append(f"            low{d} = np.int64(fetch(probe[{base}], j, np.int{width}))")
+        load.append(f"            wide{d} = np.int64(fetch(probe[{base + 1}], j, np.int{width}))")
     text = _TEMPLATE.format(
         signature=_SIGNATURE,
-        keys="\n".join(keys),
+        keys="\n".join(f"        k{d} = runs[r, {HEAD + d}]" for d in range(len(bits))),
+        load="\n".join(load),
+        mask=" & ".join(f"in_range_{width}(k{d}, i, low{d}, wide{d})" for d, width in enumerate(bits)),
         block=block,
-        load_scan="\n".join(" " * 20 + line for line in load),
-        load_cells="\n".join(" " * 16 + line for line in load),
-        scan=scan,
-        cells=cells,
         dims=PROBE_HEAD,
         per=PROBE_DIMENSION,
     )
     return _HEAD + _CELL + text
-
-
-def _inner(mask: str, pad: int) -> str:
-    """Return the loop over candidates ``i`` to ``stop``."""
-    lines = [
-        "while i < stop:",
-        f"    mask = {mask}",
-        "    if mask:",
-        "        if stop - i < 32:",
-        "            mask &= (np.int64(1) << (stop - i)) - 1",
-        "        if n + 32 > room:",
-        "            state[0] = r; state[1] = k; state[2] = c; state[3] = i",
-        "            return n",
-        "        while mask:",
-        "            at = i + lowest_bit(mask)",
-        "            mask &= mask - 1",
-        "            if checks & 1:",
-        "                t = fetch(times, at, np.int64)",
-        "                if t < fetch(probe[0], j, np.int64) or t > fetch(probe[1], j, np.int64):",
-        "                    continue",
-        "            if checks & 2:",
-        "                q = fetch(numbers, at, np.int64)",
-        "                if q < fetch(probe[2], j, np.int64) or q > fetch(probe[3], j, np.int64):",
-        "                    continue",
-        "            out_w[n] = r; out_i[n] = at; out_j[n] = j",
-        "            n += 1",
-        "    i += 32",
-    ]
-    return "\n".join(" " * pad + line for line in lines)
 
 
 _TEMPLATE = '''
@@ -116,6 +82,7 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
 
     ``spans[3:7]``: least and greatest of the probes' least times, and of their greatest
     times; ``spans[7]``: whether times (1) and sequence numbers (2) matter at all.
+    ``state``: run, place in ``order``, block or cell, candidate; -1 where none is begun.
     """
     room = out_i.shape[0]
     n = 0
@@ -129,6 +96,8 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
         numbers = runs[r, 2]
         kind = runs[r, 5]
         directory = runs[r, 6]
+        cells_1 = runs[r, 7]
+        cells_2 = runs[r, 8]
         checks = spans[7] & 2
         if spans[7] & 1:
             if runs[r, 4] < spans[3] or runs[r, 3] > spans[6]:
@@ -137,64 +106,72 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
             if runs[r, 3] < spans[4] or runs[r, 4] > spans[5]:
                 checks |= 1
 {keys}
-        if kind == 0:
-            if c < 0:
-                c = 0
-            while c < length:
-                end = min(c + {block}, length)
-                while k < n_probe:
-                    j = order[k]
-{load_scan}
-                    stop = end
-                    if i < 0:
-                        i = c
-{scan}
-                    i = -1
-                    k += 1
-                k = 0
-                c = end
-        else:
-            cells_1 = runs[r, 7]
-            cells_2 = runs[r, 8]
-            axis_1 = runs[r, 9] & 15
-            axis_2 = runs[r, 9] >> 4
-            origin_1 = params[r, 0]
-            scale_1 = params[r, 1]
-            origin_2 = params[r, 2]
-            scale_2 = params[r, 3]
-            while k < n_probe:
-                j = order[k]
-{load_cells}
-                if kind == 2:
-                    first = fetch(probe[4], j, np.int64) & (cells_1 - 1)
-                    last = first
-                    low_2 = 0
-                    high_2 = 0
-                else:
-                    at_1 = {dims} + {per} * axis_1
-                    first = cell(fetch(probe[at_1 + 2], j, np.float64), origin_1, scale_1, cells_1)
-                    last = cell(fetch(probe[at_1 + 3], j, np.float64), origin_1, scale_1, cells_1)
-                    low_2 = 0
-                    high_2 = 0
-                    if cells_2 > 1:
-                        at_2 = {dims} + {per} * axis_2
-                        low_2 = cell(fetch(probe[at_2 + 2], j, np.float64), origin_2, scale_2, cells_2)
-                        high_2 = cell(fetch(probe[at_2 + 3], j, np.float64), origin_2, scale_2, cells_2)
-                    elif last > first:
-                        high_2 = last - first
-                        last = first
+        low_2 = 0
+        high_2 = 0
+        last = 0
+        while k < n_probe:
+            j = order[k]
+{load}
+            if kind == 0:
                 if c < 0:
-                    c = first
-                while c <= last:
-                    start = np.int64(fetch(directory, c * cells_2 + low_2, np.int32))
-                    stop = np.int64(fetch(directory, c * cells_2 + high_2 + 1, np.int32))
-                    if i < 0:
-                        i = start
-{cells}
-                    i = -1
-                    c += 1
-                c = -1
+                    c = 0
+                start = c
+                stop = min(c + {block}, length)
+            else:
+                if c < 0 or i >= 0:
+                    if kind == 2:
+                        first = fetch(probe[4], j, np.int64) & (cells_1 - 1)
+                        last = first
+                    else:
+                        at = {dims} + {per} * (runs[r, 9] & 15)
+                        first = cell(fetch(probe[at + 2], j, np.float64), params[r, 0], params[r, 1], cells_1)
+                        last = cell(fetch(probe[at + 3], j, np.float64), params[r, 0], params[r, 1], cells_1)
+                        if cells_2 > 1:
+                            at = {dims} + {per} * (runs[r, 9] >> 4)
+                            low_2 = cell(fetch(probe[at + 2], j, np.float64), params[r, 2], params[r, 3], cells_2)
+                            high_2 = cell(fetch(probe[at + 3], j, np.float64), params[r, 2], params[r, 3], cells_2)
+                        else:
+                            high_2 = last - first
+                            last = first
+                    if c < 0:
+                        c = first
+                start = np.int64(fetch(directory, c * cells_2 + low_2, np.int32))
+                stop = np.int64(fetch(directory, c * cells_2 + high_2 + 1, np.int32))
+            if i < 0:
+                i = start
+            while i < stop:
+                mask = {mask}
+                if mask:
+                    if stop - i < 32:
+                        mask &= (np.int64(1) << (stop - i)) - 1
+                    if n + 32 > room:
+                        state[0] = r; state[1] = k; state[2] = c; state[3] = i
+                        return n
+                    while mask:
+                        at = i + lowest_bit(mask)
+                        mask &= mask - 1
+                        if checks & 1:
+                            t = fetch(times, at, np.int64)
+                            if t < fetch(probe[0], j, np.int64) or t > fetch(probe[1], j, np.int64):
+                                continue
+                        if checks & 2:
+                            q = fetch(numbers, at, np.int64)
+                            if q < fetch(probe[2], j, np.int64) or q > fetch(probe[3], j, np.int64):
+                                continue
+                        out_w[n] = r; out_i[n] = at; out_j[n] = j
+                        n += 1
+                i += 32
+            i = -1
+            if kind == 0:
                 k += 1
+                if k == n_probe and stop < length:
+                    k = 0
+                    c = stop
+            else:
+                c += 1
+                if c > last:
+                    c = -1
+                    k += 1
         k = 0
         c = -1
         i = -1

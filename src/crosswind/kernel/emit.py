@@ -112,14 +112,17 @@ class Emitter:
         What the data is known to be free of.
     indent : str
         Put before every line.
+    prefix : str
+        Begins the names of variables.
     """
 
-    def __init__(self, leaves: Mapping[Expr, Leaf | str], facts: Facts, indent: str) -> None:
+    def __init__(self, leaves: Mapping[Expr, Leaf | str], facts: Facts, indent: str, prefix: str = "v") -> None:
         self.lines: list[str] = []
         self.functions: dict[str, UserFunction] = {}
         self.constants: list[str] = []
         self.checks = False
         self.indent = indent
+        self._prefix = prefix
         self._leaves = leaves
         self._facts = facts
         self._guard: str | None = None
@@ -198,10 +201,12 @@ class Emitter:
         if literal.type.is_text:
             raw = value.encode() if isinstance(value, str) else value
             raw = raw if isinstance(raw, bytes) else b""
-            name = f"TEXT_{len(self.constants)}"
+            name = f"{self._prefix.upper()}_TEXT_{len(self.constants)}"
             self.constants.append(f"{name} = np.frombuffer({raw!r} + b'\\0', dtype=np.uint8)")
             self.constants.append(f"{name}_OFFSETS = np.array([0, {len(raw)}], dtype=np.int64)")
-            return _Value("", "False" if value is None else None, text=(f"{name}_OFFSETS.ctypes.data", f"{name}.ctypes.data", "0"))
+            return _Value(
+                "", "False" if value is None else None, text=(f"{name}_OFFSETS.ctypes.data", f"{name}.ctypes.data", "0")
+            )
         if value is None:
             return _Value(_zero(literal.type), "False", low="np.uint64(0)")
         number = machine_literal(literal)
@@ -447,7 +452,7 @@ class Emitter:
 
     def _name(self, code: str) -> str:
         """Assign ``code`` to a fresh variable and return its name."""
-        name = f"v{self._count}"
+        name = f"{self._prefix}{self._count}"
         self._count += 1
         self.lines.append(f"{self.indent}{name} = {code}")
         return name

@@ -27,21 +27,21 @@ from crosswind.kernel.jit import jit
 from crosswind.kernel.runtime import fetch, store
 
 '''
-_FIXED = '''
-@jit("void(int64[::1], int64[::1], int64[::1], int64)")
+_FIXED = """
+@jit("void(int64[::1], int64[::1], int64[::1], {dtype}[::1])")
 def gather(addresses, windows, rows, out):
     for k in range(windows.shape[0]):
-        store(out, k, fetch(addresses[windows[k]], rows[k], np.{dtype}))
-'''
-_PAIRS = '''
-@jit("void(int64[::1], int64[::1], int64[::1], int64)")
+        out[k] = fetch(addresses[windows[k]], rows[k], np.{dtype})
+"""
+_PAIRS = """
+@jit("void(int64[::1], int64[::1], int64[::1], uint64[::1])")
 def gather(addresses, windows, rows, out):
     for k in range(windows.shape[0]):
         source = addresses[windows[k]]
-        store(out, 2 * k, fetch(source, 2 * rows[k], np.uint64))
-        store(out, 2 * k + 1, fetch(source, 2 * rows[k] + 1, np.uint64))
-'''
-_TEXT = '''
+        out[2 * k] = fetch(source, 2 * rows[k], np.uint64)
+        out[2 * k + 1] = fetch(source, 2 * rows[k] + 1, np.uint64)
+"""
+_TEXT = """
 @jit("int64(int64[::1], int64[::1], int64[::1], int64)")
 def measure(addresses, windows, rows, offsets):
     total = 0
@@ -61,20 +61,21 @@ def copy(addresses, texts, windows, rows, offsets, out):
         source = texts[windows[k]]
         for b in range(fetch(offsets, k + 1, np.int64) - first):
             store(out, first + b, fetch(source, start + b, np.uint8))
-'''
+"""
 
 
 @lru_cache(maxsize=8)
-def _fixed_kernel(width: int) -> Callable[..., None]:
+def _fixed_kernel(width: int) -> tuple[Callable[..., None], int, np.dtype[Any]]:
+    """Return the kernel of a width, the items of a value, and their type."""
     body = _PAIRS if width == 16 else _FIXED.format(dtype=f"uint{8 * width}")
-    kernel: Callable[..., None] = load_source(_HEAD + body).gather
-    return kernel
+    return load_source(_HEAD + body).gather, max(1, width // 8), np.dtype(f"uint{8 * min(width, 8)}")
 
 
 def gather_width(addresses: _Array, windows: _Array, rows: _Array, width: int) -> _Array:
     """Return the values of ``width`` bytes at the given rows, as unsigned integers."""
-    out = np.empty(len(rows) * max(1, width // 8), dtype=f"uint{8 * min(width, 8)}")
-    _fixed_kernel(width)(addresses, windows, rows, out.ctypes.data)
+    kernel, items, dtype = _fixed_kernel(width)
+    out = np.empty(len(rows) * items, dtype)
+    kernel(addresses, windows, rows, out)
     return out
 
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,10 +53,12 @@ def cache_folder() -> Path:
     return folder
 
 
+@lru_cache(maxsize=1)
 def _fingerprint() -> str:
     """Return a mark of everything besides the source that decides the machine code."""
-    runtime = Path(__file__).with_name("runtime.py").read_bytes() + Path(__file__).read_bytes()
-    return f"{numba.__version__}/{hashlib.sha256(runtime).hexdigest()}"
+    names = ("jit.py", "runtime.py", "search.py", "simd.py")
+    called = b"".join(Path(__file__).with_name(name).read_bytes() for name in names)
+    return f"{numba.__version__}/{hashlib.sha256(called).hexdigest()}"
 
 
 def load_source(source: str) -> ModuleType:

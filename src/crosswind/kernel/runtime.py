@@ -11,23 +11,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from crosswind.kernel.jit import jit
 
 __all__ = [
-    "above_nan",
     "add_checked",
     "ceil_long",
     "fetch",
-    "float32_of_key",
-    "float64_of_key",
     "floor_long",
     "fmod",
-    "guess_offset",
-    "mix_key",
     "mul_checked",
     "rem",
     "round_div",
@@ -93,89 +87,6 @@ def _checked_signature(method):
         return context.make_tuple(builder, signature.return_type, (value, over))
 
     return result(types.int64, types.int64), codegen
-
-
-def _reinterpret(source, target, bits):
-    """Return signature and code: the ordered integer ``key`` as the float it stands for."""
-
-    def codegen(context, builder, signature, args):
-        lane = ir.IntType(bits)
-        sign = builder.ashr(args[0], ir.Constant(lane, bits - 1))
-        flipped = builder.xor(args[0], builder.and_(sign, ir.Constant(lane, 2 ** (bits - 1) - 1)))
-        return builder.bitcast(flipped, ir.FloatType() if bits == 32 else ir.DoubleType())
-
-    return target(source), codegen
-
-
-@intrinsic
-def float32_of_key(typingctx, key):
-    """Return the float whose key is ``key``."""
-    return _reinterpret(types.int32, types.float32, 32)
-
-
-@intrinsic
-def float64_of_key(typingctx, key):
-    """Return the double whose key is ``key``."""
-    return _reinterpret(types.int64, types.float64, 64)
-
-
-@intrinsic
-def _bits_of_float32(typingctx, value):
-    """Return the bits of a float as an integer."""
-
-    def codegen(context, builder, signature, args):
-        return builder.sext(builder.bitcast(args[0], ir.IntType(32)), ir.IntType(64))
-
-    return types.int64(types.float32), codegen
-
-
-@intrinsic
-def _bits_of_float64(typingctx, value):
-    """Return the bits of a double as an integer."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), codegen
-
-
-@jit("uint64(float64, int64, uint64, uint64)")
-def guess_offset(value, bits, first, span):
-    """Return the offset, from key ``first``, of a value near ``value``: a place to start from."""
-    if value != value:
-        return span // np.uint64(2)
-    if bits == 32:
-        raw = _bits_of_float32(np.float32(value))
-        key = raw ^ ((raw >> 31) & 0x7FFFFFFF)
-    elif bits == 64:
-        raw = _bits_of_float64(value)
-        key = raw ^ ((raw >> 63) & 0x7FFFFFFFFFFFFFFF)
-    elif value >= 9.2e18:
-        key = np.int64(9223372036854775807)
-    elif value <= -9.2e18:
-        key = np.int64(-9223372036854775808)
-    else:
-        key = np.int64(np.floor(value))
-    least = np.int64(first)
-    if key < least:
-        return np.uint64(0)
-    offset = np.uint64(key) - first
-    return offset if offset < span else span
-
-
-@jit("float64(float64)")
-def above_nan(value):
-    """Return ``value``, with NaN as infinity: both are above all numbers."""
-    return np.inf if value != value else value
-
-
-@jit("int64(int64, int64)")
-def mix_key(key, hashed):
-    """Fold a key into a hash (never negative): all bits of the key reach the low ones."""
-    h = np.uint64(key) ^ np.uint64(hashed)
-    h = (h ^ (h >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-    h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    return np.int64((h ^ (h >> np.uint64(32))) >> np.uint64(1))
 
 
 @jit()

@@ -30,9 +30,7 @@ WINDOW_POSITIONS = 2
 PROBE_BOUNDS = 4
 """Pointers before the slots in the probe table: least and greatest time and sequence number."""
 
-_SCAN = (
-    '"int64(int64[:, ::1], int64[::1], int64, int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1])"'
-)
+_SCAN = '"int64(int64[:, ::1], int64[::1], int64, int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1])"'
 _RECHECK = '"int64(int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1])"'
 
 

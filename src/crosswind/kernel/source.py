@@ -17,16 +17,11 @@ import numpy as np
 
 from crosswind.kernel.jit import jit
 from crosswind.kernel.runtime import (
-    above_nan,
     add_checked,
     ceil_long,
     fetch,
-    float32_of_key,
-    float64_of_key,
     floor_long,
     fmod,
-    guess_offset,
-    mix_key,
     mul_checked,
     rem,
     round_div,

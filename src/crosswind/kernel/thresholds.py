@@ -12,7 +12,11 @@ times it may meet, the ends of boxes as doubles (for cells), the hash of equal k
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
 
 from crosswind.kernel.emit import Emitter, Facts
 from crosswind.kernel.jit import load_source
@@ -23,7 +27,7 @@ from crosswind.plan.physical import POINTERS_PER_COLUMN, machine_dtype
 from crosswind.query.tree import Call, Expr
 from crosswind.query.types import Kind, SqlType
 
-__all__ = ["OUT_DIMENSION", "OUT_HEAD", "threshold_kernel", "threshold_source"]
+__all__ = ["OUT_DIMENSION", "OUT_HEAD", "ThresholdKernel", "threshold_kernel", "threshold_source"]
 
 OUT_HEAD = 4
 """Addresses before the dimensions in the output table: order, least and greatest time, hash."""
@@ -31,7 +35,12 @@ OUT_HEAD = 4
 OUT_DIMENSION = 4
 """Addresses a dimension: least key, width, least and greatest value as doubles."""
 
-_SIGNATURE = '"int64(int64[::1], int64, int64[::1], int64[::1])"'
+_SIGNATURE = '"int64(int64[::1], int64, int64[::1], int64[::1], uint64[:, ::1], uint64[:, ::1], float64[::1])"'
+_IMPORTS = [
+    "from crosswind.kernel.search import box_ends, end_of, float32_of_key, float64_of_key, mix_key, reach, search_on",
+    "from crosswind.kernel.search import start, whole_box",
+]
+_Placed = tuple[int, Dimension, Condition]
 
 
 def threshold_source(dimensions: tuple[Dimension, ...], leaves: tuple[Expr, ...], facts: Facts) -> str:
@@ -40,188 +49,150 @@ def threshold_source(dimensions: tuple[Dimension, ...], leaves: tuple[Expr, ...]
     ``leaves`` are columns of the probe, three addresses each; after them come two a
     hashed dimension: keys and validity.
     """
+    placed = [(d, dimension, c) for d, dimension in enumerate(dimensions) for c in dimension.conditions]
     emitters: list[Emitter] = []
-    body: list[str] = []
-    at = POINTERS_PER_COLUMN * len(leaves)
-    for d, dimension in enumerate(dimensions):
-        if dimension.hashed:
-            body += _hashed_lines(d, at)
-            at += 2
-        else:
-            body += _dimension_lines(d, dimension, leaves, facts, emitters)
-    equal = [d for d, dimension in enumerate(dimensions) if dimension.equality]
+    tests = [_test_lines(number, entry, leaves, facts, emitters) for number, entry in enumerate(placed)]
+    plans = ", ".join(f"({', '.join(map(str, _plan(*entry)))})" for entry in placed)
+    spans = ", ".join(str(_span(dimension)) for dimension in dimensions)
     lines = [
+        *_IMPORTS,
+        "",
+        f"PLANS = np.array([{plans}], dtype=np.uint64).reshape(-1, 7)",
+        f"SPANS = ({spans},)",
         "",
         "",
         f"@jit({_SIGNATURE})",
-        "def thresholds(probe, n, outs, spans):",
+        "def thresholds(probe, n, outs, spans, plans, ends, f):",
         '    """Fill boxes, times and the order of probes that have a box; return how many do.',
         "",
         "    ``spans``: address of times, how far back and ahead they reach; then, as results,",
-        "    the least and greatest of the least times, and of the greatest times.",
+        "    the least and greatest of the least times, and of the greatest times. ``plans``",
+        "    is PLANS, ``ends`` are whole spans, room for lows and highs, and for the search;",
+        "    arrays made in here would take Numba seconds to compile.",
         '    """',
         *open_arrays(leaves, "p", "probe[", nulls=facts.nulls),
         "    present = 0",
-        "    spans[3] = 9223372036854775807; spans[4] = -9223372036854775808",
-        "    spans[5] = 9223372036854775807; spans[6] = -9223372036854775808",
+        "    lows = ends[1]",
+        "    highs = ends[2]",
+        "    m = ends[3]",
+        "    spans[3] = spans[5] = 9223372036854775807",
+        "    spans[4] = spans[6] = -9223372036854775808",
         "    for j in range(n):",
         "        empty = False",
-        *body,
-        *_hash_lines(equal),
-        "        t = fetch(spans[0], j, np.int64)",
-        "        early = t - min(spans[1], t - np.int64(-9223372036854775808) if t < 0 else spans[1])",
-        "        late = t + min(spans[2], np.int64(9223372036854775807) - t if t > 0 else spans[2])",
-        "        store(outs[1], j, early)",
-        "        store(outs[2], j, late)",
-        "        spans[3] = min(spans[3], early); spans[4] = max(spans[4], early)",
-        "        spans[5] = min(spans[5], late); spans[6] = max(spans[6], late)",
+        f"        whole_box(ends, {len(dimensions)})",
+        *(_search_lines(tests) if tests else []),
+        *_box_lines(dimensions, POINTERS_PER_COLUMN * len(leaves)),
+        "        reach(outs, j, spans)",
         "        if not empty:",
-        "            store(outs[0], present, np.int64(j))",
+        "            store(outs[0], present, j)",
         "            present += 1",
         "    return present",
     ]
     return "\n".join([*header("The ends of each probe's box, found by bisection.", emitters), *lines]) + "\n"
 
 
-def _hash_lines(equal: list[int]) -> list[str]:
-    if not equal:
-        return []
-    lines = ["        hashed = np.int64(0)"]
-    lines += [f"        hashed = mix_key(least{d}, hashed)" for d in equal]
-    return [*lines, "        store(outs[3], j, hashed)"]
+def _span(dimension: Dimension) -> int:
+    if dimension.hashed:
+        return 0
+    first, last = first_and_last(dimension.expr.type, dimension.bits)
+    return last - first
 
 
-def _hashed_lines(d: int, at: int) -> list[str]:
-    base = OUT_HEAD + OUT_DIMENSION * d
-    return [
-        f"        least{d} = np.int64(fetch(probe[{at}], j, np.int32))",
-        f"        empty |= fetch(probe[{at + 1}], j, np.uint8) == 0",
-        f"        store(outs[{base}], j, np.int32(least{d}))",
-        f"        store(outs[{base + 1}], j, np.int32(0))",
-        f"        store(outs[{base + 2}], j, np.float64(least{d}))",
-        f"        store(outs[{base + 3}], j, np.float64(least{d}))",
-    ]
-
-
-def _dimension_lines(
-    d: int, dimension: Dimension, leaves: tuple[Expr, ...], facts: Facts, emitters: list[Emitter]
-) -> list[str]:
+def _plan(d: int, dimension: Dimension, condition: Condition) -> tuple[int, ...]:
+    """Return the numbers that describe a condition to the search."""
     of = dimension.expr.type
     first, last = first_and_last(of, dimension.bits)
-    span = last - first
-    lines = [f"        low = np.uint64(0); high = np.uint64({span})"]
-    for condition in dimension.conditions:
-        lines += _bisect(condition, dimension, leaves, facts, emitters, first, span)
-    key = f"np.int{dimension.bits}"
-    base = OUT_HEAD + OUT_DIMENSION * d
-    return [
-        *lines,
-        "        empty |= low > high",
-        f"        least{d} = np.int64(low + np.uint64({first % 2**64}))",
-        f"        most = np.int64(high + np.uint64({first % 2**64}))",
-        f"        store(outs[{base}], j, {key}(least{d}))",
-        f"        store(outs[{base + 1}], j, {key}(np.int64(high - low)))",
-        f"        store(outs[{base + 2}], j, above_nan({_decode(of, f'least{d}')}))",
-        f"        store(outs[{base + 3}], j, above_nan({_decode(of, 'most')}))",
-    ]
+    zero, one = -first, 1 - first
+    if of.kind is Kind.FLOAT:
+        one = {32: 0x3F800000, 64: 0x3FF0000000000000}[of.bits] - first
+    width = of.bits if of.kind is Kind.FLOAT else 0
+    return d, first % 2**64, last - first, zero, one, width, int(condition.upper)
 
 
-def _bisect(
-    condition: Condition,
-    dimension: Dimension,
-    leaves: tuple[Expr, ...],
-    facts: Facts,
-    emitters: list[Emitter],
-    first: int,
-    span: int,
+def _test_lines(
+    number: int, placed: _Placed, leaves: tuple[Expr, ...], facts: Facts, emitters: list[Emitter]
 ) -> list[str]:
-    """Return lines that narrow ``low`` or ``high`` to where ``condition`` holds.
-
-    Sought is the greatest offset at which the test passes; the test is the condition for
-    an upper end, its failure for a lower one. Steps 0 and 1 measure the two sides of the
-    comparison at two values of the column; step 2 tests the place where they would meet,
-    further steps double away from it until the end is bracketed, then halve. Offsets are
-    unsigned: they wrap where they must, which for signed integers is undefined to LLVM.
-    """
-    of, wrap = dimension.expr.type, first % 2**64
-    emitter = Emitter({**leaves_at(leaves, "p", "j"), dimension.expr: "value"}, facts, " " * 12)
+    """Return lines that evaluate condition ``number`` at ``key``: its truth, and how far it is off."""
+    _, dimension, condition = placed
+    value = f"value{number}"
+    emitter = Emitter({**leaves_at(leaves, "p", "j"), dimension.expr: value}, facts, "", prefix=f"c{number}v")
     atom = condition.atom
     truth = emitter.is_true(atom)
-    sides = [emitter.emit(arg).code for arg in atom.args] if isinstance(atom, Call) else ["0.0", "0.0"]
+    left, right = (emitter.emit(arg).code for arg in atom.args) if isinstance(atom, Call) else ("0", "0")
     emitters.append(emitter)
-    zero, one = (_offset_of(of, value, first) for value in (0, 1))
-    lines = [
-        f"        below = np.uint64(0); passes = False; above = np.uint64({span}); fails = False",
-        f"        t = np.uint64({zero}); step = 0; jump = np.uint64(1); origin = 0.0",
-        "        while True:",
-        f"            key = np.int64(t + np.uint64({wrap}))",
-        f"            value = {_decode(of, 'key')}",
-        *emitter.lines,
-        "            if step == 0:",
-        f"                origin = np.float64({sides[0]}) - np.float64({sides[1]})",
-        f"                t = np.uint64({one}); step = 1",
-        "                continue",
-        "            if step == 1:",
-        f"                slope = np.float64({sides[0]}) - np.float64({sides[1]}) - origin",
-        f"                t = {_guess(of, first, span)}",
-        "                step = 2",
-        "                continue",
-        f"            if {'' if condition.upper else 'not '}({truth}):",
-        "                below = t; passes = True",
-        f"                if t == np.uint64({span}):",
-        "                    break",
-        "                if not fails:",
-        f"                    t = t + jump if np.uint64({span}) - t > jump else np.uint64({span})",
-        "                    jump *= np.uint64(2)",
-        "                    continue",
-        "            else:",
-        "                above = t; fails = True",
-        "                if t == np.uint64(0):",
-        "                    break",
-        "                if not passes:",
-        "                    t = t - jump if t > jump else np.uint64(0)",
-        "                    jump *= np.uint64(2)",
-        "                    continue",
-        "            if above - below <= np.uint64(1):",
-        "                break",
-        "            t = below + (above - below) // np.uint64(2)",
-    ]
-    if condition.upper:
-        return [*lines, "        empty |= not passes", "        high = min(high, below)"]
     return [
-        *lines,
-        f"        empty |= passes and below == np.uint64({span})",
-        f"        low = max(low, (below + np.uint64(1)) if passes and below < np.uint64({span}) else np.uint64(0))",
+        f"{value} = {_decode(dimension.expr.type)}",
+        *emitter.lines,
+        f"more = search_on(m, f, {truth}, np.float64({left}) - np.float64({right}))",
     ]
 
 
-def _offset_of(of: SqlType, value: int, first: int) -> int:
-    """Return the offset of the key of a small whole number."""
-    if of.kind is not Kind.FLOAT:
-        return value - first
-    bits = {32: (0, 0x3F800000), 64: (0, 0x3FF0000000000000)}[of.bits][value]
-    return bits - first
+def _search_lines(tests: list[list[str]]) -> list[str]:
+    lines = [
+        f"        for condition in range({len(tests)}):",
+        "            start(m, plans, condition)",
+        "            more = True",
+        "            while more:",
+        "                key = np.int64(m[0] + m[6])",
+    ]
+    for number, test in enumerate(tests):
+        word = "if" if number == 0 else "elif"
+        head = f"{word} condition == {number}:" if number < len(tests) - 1 or number == 0 else "else:"
+        lines += [" " * 16 + head, *(" " * 20 + line for line in test)]
+    return [*lines, "            empty |= end_of(m, plans, condition, lows, highs)"]
 
 
-def _guess(of: SqlType, first: int, span: int) -> str:
-    """Return source of the offset where the sides of the comparison would meet."""
-    width = of.bits if of.kind is Kind.FLOAT else 0
-    return f"guess_offset(-origin / slope, np.int64({width}), np.uint64({first % 2**64}), np.uint64({span}))"
+def _box_lines(dimensions: tuple[Dimension, ...], at: int) -> list[str]:
+    """Return lines that store the box of a probe, and the hash of its equal keys."""
+    lines: list[str] = []
+    for d, dimension in enumerate(dimensions):
+        base = OUT_HEAD + OUT_DIMENSION * d
+        if dimension.hashed:
+            key = f"np.int64(fetch(probe[{at}], j, np.int32))"
+            lines.append(f"        least{d} = box_ends(outs, {base}, j, 0, 0, np.uint64({key}), 32, 0)")
+            lines.append(f"        empty |= fetch(probe[{at + 1}], j, np.uint8) == 0")
+            at += 2
+        else:
+            of = dimension.expr.type
+            first = first_and_last(of, dimension.bits)[0] % 2**64
+            floats = of.bits if of.kind is Kind.FLOAT else 0
+            ends = f"lows[{d}], highs[{d}], {first}, {dimension.bits}, {floats}"
+            lines.append(f"        least{d} = box_ends(outs, {base}, j, {ends})")
+    equal = [d for d, dimension in enumerate(dimensions) if dimension.equality]
+    if equal:
+        hashed = "0"
+        for d in equal:
+            hashed = f"mix_key(least{d}, {hashed})"
+        lines.append(f"        store(outs[3], j, {hashed})")
+    return lines
 
 
-def _decode(of: SqlType, key: str) -> str:
+def _decode(of: SqlType) -> str:
     """Return source that turns ``key`` into a value of type ``of``."""
     if of.kind is Kind.BOOL:
-        return f"{key} != 0"
+        return "key != 0"
     if of.kind is Kind.FLOAT:
-        return f"float{of.bits}_of_key(np.int{of.bits}({key}))"
-    return f"np.{machine_dtype(of)}({key})"
+        return f"float{of.bits}_of_key(np.int{of.bits}(key))"
+    return f"np.{machine_dtype(of)}(key)"
+
+
+@dataclass(frozen=True)
+class ThresholdKernel:
+    """The compiled kernel and what describes its conditions; safe to share between threads."""
+
+    call: Callable[..., int]
+    plans: npt.NDArray[np.uint64]
+    spans: tuple[int, ...]
+
+    def room(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]:
+        """Return memory for one caller's searches."""
+        ends = np.zeros((4, max(11, len(self.spans))), dtype=np.uint64)
+        ends[0, : len(self.spans)] = self.spans
+        return ends, np.zeros(1)
 
 
 @lru_cache(maxsize=512)
-def threshold_kernel(
-    dimensions: tuple[Dimension, ...], leaves: tuple[Expr, ...], facts: Facts
-) -> Callable[..., int]:
+def threshold_kernel(dimensions: tuple[Dimension, ...], leaves: tuple[Expr, ...], facts: Facts) -> ThresholdKernel:
     """Return the compiled kernel of :func:`threshold_source`."""
-    kernel: Callable[..., int] = load_source(threshold_source(dimensions, leaves, facts)).thresholds
-    return kernel
+    module = load_source(threshold_source(dimensions, leaves, facts))
+    return ThresholdKernel(module.thresholds, module.PLANS, module.SPANS)

@@ -1,0 +1,1 @@
+"""HOW: predicates split, boxes, programs, routes, the time axis, and plans as text."""

@@ -24,7 +24,9 @@ def describe(plan: Plan) -> list[Section]:
     """Return the plan as sections: streams, predicate, program, routes."""
     streams = tuple(unit.stream for unit in plan.units)
     accesses = plan.accesses or (Access((), And(())),) * len(streams)
-    sections: list[Section] = [("streams", [_unit_line(u, a, plan.axis) for u, a in zip(plan.units, accesses, strict=True)])]
+    sections: list[Section] = [
+        ("streams", [_unit_line(u, a, plan.axis) for u, a in zip(plan.units, accesses, strict=True)])
+    ]
     for entry in plan.queries:
         sections += _predicate(entry, streams, plan)
     for program in plan.programs:

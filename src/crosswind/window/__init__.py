@@ -1,0 +1,1 @@
+"""WHERE TUPLES WAIT: columns, basic windows, runs, watermarks and the order."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from crosswind.plan.keys import PAD
 from crosswind.plan.physical import Storage
 from crosswind.window.block import Block
-from crosswind.window.vector import Layout, Vector, all_valid
+from crosswind.window.vector import Layout, Vector, address, all_valid
 
 __all__ = ["BasicWindow"]
 
@@ -109,7 +109,7 @@ class _Buffer:
     def pointers(self) -> tuple[int, int, int]:
         """Return the addresses of values, validity (never 0) and text."""
         valid = all_valid(self.capacity) if self.valid is None else self.valid
-        return self.values.ctypes.data, valid.ctypes.data, 0 if self.text is None else self.text.ctypes.data
+        return address(self.values), address(valid), 0 if self.text is None else address(self.text)
 
     @property
     def nbytes(self) -> int:

@@ -12,9 +12,9 @@ from crosswind.window.vector import Vector, concat_vectors
 __all__ = ["Block", "concat_blocks"]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Block:
-    """Tuples of one unit: times, sequence numbers (None until the order is known), columns.
+    """Tuples of one unit, never changed once made: times, sequence numbers (None until the order is known), columns.
 
     The columns are the unit's slots followed by its payload. ``keep`` marks the tuples
     that passed the unit's filter; the others only count (for ROWS windows).

@@ -11,17 +11,25 @@ import pyarrow as pa
 
 from crosswind.plan.physical import Storage
 
-__all__ = ["Layout", "Vector", "all_valid", "concat_vectors"]
+__all__ = ["Layout", "Vector", "address", "all_valid", "concat_vectors"]
 
-_ONES = np.ones(1 << 16, dtype=np.uint8)
+_ones = [np.ones(1 << 16, dtype=np.uint8)]
+
+
+def address(array: npt.NDArray[Any]) -> int:
+    """Return where the values of ``array`` lie (faster than ``array.ctypes.data``)."""
+    where: int = array.__array_interface__["data"][0]
+    return where
 
 
 def all_valid(length: int) -> npt.NDArray[np.uint8]:
-    """Return shared validity bytes of at least ``length`` tuples, none of them null."""
-    global _ONES
-    if length > len(_ONES):
-        _ONES = np.ones(max(length, 2 * len(_ONES)), dtype=np.uint8)
-    return _ONES
+    """Return shared validity bytes of at least ``length`` tuples, none of them null.
+
+    Old ones are kept: someone may still read behind their address.
+    """
+    if length > len(_ones[-1]):
+        _ones.append(np.ones(max(length, 2 * len(_ones[-1])), dtype=np.uint8))
+    return _ones[-1]
 
 
 @dataclass(frozen=True)
@@ -32,9 +40,9 @@ class Layout:
     dtype: str = "int64"
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Vector:
-    """A column of some tuples.
+    """A column of some tuples; never changed once made.
 
     FIXED: ``values`` of the layout's dtype. WIDE: pairs (low, high) of int64. TEXT:
     ``values`` are n + 1 int64 offsets into ``text``. OPAQUE: only ``arrow`` is set.
@@ -78,7 +86,7 @@ class Vector:
     def pointers(self) -> tuple[int, int, int]:
         """Return the addresses of values, validity (never 0) and text."""
         valid = self.valid if self.valid is not None else all_valid(len(self))
-        return self.values.ctypes.data, valid.ctypes.data, 0 if self.text is None else self.text.ctypes.data
+        return address(self.values), address(valid), 0 if self.text is None else address(self.text)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Vector:
         """Return the tuples at ``rows``, in that order."""
