@@ -19,7 +19,7 @@ from crosswind.engine.kang import Kang
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.result import Materialiser, gather_times
 from crosswind.engine.stats import Latencies, Stats
-from crosswind.engine.strategy import Fault, Matches, Numbers, Strategy
+from crosswind.engine.strategy import Matches, Numbers, PairFaultError, Strategy
 from crosswind.errors import (
     ArithmeticOverflowError,
     ClosedJoinError,
@@ -445,12 +445,12 @@ class Join:
                     results.append(table)
                 else:
                     self._ordered.hold(_result_times(block, matches), table)
-        except Fault as fault:
+        except PairFaultError as fault:
             raise self._overflow(unit, block, fault) from None
         self._strategy.insert(unit, block)
         return results
 
-    def _overflow(self, unit: int, block: Block, fault: Fault) -> ArithmeticOverflowError:
+    def _overflow(self, unit: int, block: Block, fault: PairFaultError) -> ArithmeticOverflowError:
         query = self._plan.queries[0].query
         where = format_expr(query.where, query.streams) if query.where is not None else ""
         names = [self._plan.units[unit].stream.alias, self._plan.units[1 - unit].stream.alias]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
-from crosswind.engine.strategy import Fault, Matches, Numbers
+from crosswind.engine.strategy import Matches, Numbers, PairFaultError
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.plan.logic import And
@@ -211,7 +211,7 @@ class Prober:
         table, probe = _positions(residents), self._pair_table(block, None)
         kept: int = self._kernels[facts](table, probe, out_w, out_i, out_j, count, state)
         if kept < 0:
-            raise Fault(residents.items[state[3]], int(state[4]), int(state[5]))
+            raise PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
         return kept
 
     # -- without boxes -------------------------------------------------------
@@ -233,7 +233,7 @@ class Prober:
         while state[0] < items:
             count = scan(table, lengths, items, probe, len(block), out_w, out_i, out_j, state)
             if count < 0:
-                raise Fault(residents.items[state[3]], int(state[4]), int(state[5]))
+                raise PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
             if count:
                 yield Matches(residents, out_w[:count].copy(), out_i[:count].copy(), out_j[:count].copy())
 

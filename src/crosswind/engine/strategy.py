@@ -13,7 +13,7 @@ from crosswind.engine.index import Index
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow, Resident, Residents
 
-__all__ = ["Fault", "Matches", "Numbers", "Strategy"]
+__all__ = ["Matches", "Numbers", "PairFaultError", "Strategy"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Matches:
         return len(self.rows)
 
 
-class Fault(Exception):
+class PairFaultError(Exception):
     """A kernel met an overflow at this pair; the session turns it into the user's error."""
 
     def __init__(self, window: Resident, row: int, probe: int) -> None:

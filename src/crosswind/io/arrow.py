@@ -17,7 +17,17 @@ from crosswind.query.tree import Call, Column, Expr
 from crosswind.query.types import Kind, SqlType, sql_type
 from crosswind.window.vector import Layout, Vector
 
-__all__ = ["as_table", "carried_vector", "fixed_values", "leaf_vector", "pick", "read_columns", "ticks_of", "to_arrow", "validity"]
+__all__ = [
+    "as_table",
+    "carried_vector",
+    "fixed_values",
+    "leaf_vector",
+    "pick",
+    "read_columns",
+    "ticks_of",
+    "to_arrow",
+    "validity",
+]
 
 _SHAPES = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a dict of columns"
 

@@ -273,11 +273,11 @@ class Emitter:
         return _Value(self._name(f"(({va}) & ({vb}) & ({equal.code})) | (not ({va}) and not ({vb}))"), None)
 
     def _op_and(self, expr: Call) -> _Value:
-        """False wins over null: valid iff all are, or one is false."""
+        """Emit AND: false wins over null, so it is valid iff all are, or one is false."""
         return self._logic(expr, " & ", "(not {code})")
 
     def _op_or(self, expr: Call) -> _Value:
-        """True wins over null: valid iff all are, or one is true."""
+        """Emit OR: true wins over null, so it is valid iff all are, or one is true."""
         return self._logic(expr, " | ", "{code}")
 
     def _logic(self, expr: Call, joint: str, decides: str) -> _Value:

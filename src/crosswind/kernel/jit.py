@@ -40,9 +40,8 @@ def cache_folder() -> Path:
     Where neither can be written, a folder of this process alone serves: slower, not wrong.
     """
     base = os.environ.get("CROSSWIND_CACHE_DIR")
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(base) if base else Path(home) / "crosswind"
-    folder = folder / "kernels"
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    folder = (Path(base) if base else Path(home) / "crosswind") / "kernels"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -93,4 +92,4 @@ def _write_once(path: Path, source: str) -> None:
         with contextlib.suppress(FileExistsError):
             os.link(aside, path)
     finally:
-        os.unlink(aside)
+        Path(aside).unlink()

@@ -4,8 +4,6 @@ Only functions that are awkward to spell out in generated source live here; plai
 comparisons and arithmetic are emitted in place so that LLVM sees through them.
 """
 
-# mypy: ignore-errors  -- bodies are Numba IR builders; their types are LLVM's, not Python's
-
 from __future__ import annotations
 
 import math

@@ -5,8 +5,6 @@ here, in code that is compiled once. Keys are handled as unsigned offsets from t
 key: they wrap where they must, which for signed integers is undefined to LLVM.
 """
 
-# mypy: ignore-errors  -- compiled by Numba; types are those of the signatures
-
 from __future__ import annotations
 
 import numpy as np

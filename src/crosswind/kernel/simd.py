@@ -6,8 +6,6 @@ compared at once (LLVM splits that into what the machine has: four registers of 
 lanes with AVX2), and the result comes back as 32 bits (CellJoin §5.2, §5.3).
 """
 
-# mypy: ignore-errors  -- bodies are Numba IR builders; their types are LLVM's, not Python's
-
 from __future__ import annotations
 
 from llvmlite import ir

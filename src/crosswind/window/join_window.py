@@ -17,13 +17,13 @@ __all__ = ["HEAD", "Arranger", "JoinWindow", "Mark", "Resident", "Residents"]
 Mark = tuple[int, int]
 Resident = BasicWindow | Run
 
-_FAN_IN = 4
+_FAN_IN = 2
 """Runs of about one size that are merged into one; searches grow with the logarithm."""
 
 _RUN_MAX = 1 << 19
 """Tuples in the largest run: merging it must not hold up arrivals."""
 
-_SHARE = 8
+_SHARE = 6
 """A run is at most this part of the window: what has expired in it waits for the rest."""
 
 
