@@ -83,20 +83,25 @@ class Index:
             ]
         self._boxes = fresh
 
-    def arrange(self, blocks: list[Block]) -> Run | None:
-        """Return the run of ``blocks``, or None where scanning is the better choice."""
-        if self._choice == "scan" or not self._dimensions:
-            self.reason = "asked for" if self._dimensions else "no comparison is an interval of a column"
-            return None
-        if not self._boxes and not (self._choice == "hash" and self._equal):
-            return None
+    def arrange(self, blocks: list[Block]) -> Run:
+        """Return the run of ``blocks``, arranged if that is better than scanning it."""
         block = concat_blocks(blocks)
+        if self._choice == "scan":
+            self.reason = "asked for"
+            return Run(block, len(self._dimensions))
+        if not self._boxes and not (self._choice == "hash" and self._equal):
+            self.reason = "nothing has been looked for yet"
+            return Run(block, len(self._dimensions))
         sights = self._look(block)
         kind, axes = self._decide(sights, len(block))
         self.chosen = kind
         if kind == "hash":
             return self._by_hash(block)
-        return self._by_grid(block, axes, sights) if kind == "band" else None
+        return self._by_grid(block, axes, sights) if kind == "band" else Run(block, len(self._dimensions))
+
+    def is_stale(self, run: Run) -> bool:
+        """Whether ``run`` was left as it came though an arrangement is now the choice."""
+        return run.arrangement is None and self.chosen != "scan"
 
     # -- choosing ------------------------------------------------------------
 

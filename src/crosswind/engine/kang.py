@@ -49,7 +49,7 @@ class Kang:
                 basic_window,
                 intake.keys,
                 numbered,
-                own if access.dimensions and index != "scan" else None,
+                own if access.dimensions else None,
             )
             for intake, own, access in zip(intakes, self.indexes, plan.accesses, strict=True)
         )

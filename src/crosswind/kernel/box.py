@@ -9,7 +9,7 @@ The kernel depends on the widths of the dimensions only, not on the query.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from crosswind.kernel.jit import load_source
@@ -17,11 +17,14 @@ from crosswind.kernel.jit import load_source
 __all__ = ["HEAD", "box_kernel", "box_source"]
 
 HEAD = 10
-"""Numbers before the key addresses in a row of the run table.
+"""Numbers before the dimensions in a row of the run table.
 
 length, times, sequence numbers, least and greatest time, arrangement (0: none, 1: grid,
 2: hash), directory, cells of the first and second axis, axes (first + 16 * second).
 """
+
+DIMENSION = 4
+"""Numbers a dimension: address of the keys, address (or 0), base and shift of the half keys."""
 
 PROBE_HEAD = 5
 """Addresses before the dimensions in the probe table: bounds of time and number, hashes."""
@@ -35,6 +38,15 @@ _SIGNATURE = (
 )
 
 _CELL = '''
+
+@jit("int64(int64, int64, int64)")
+def half_of(key, base, shift):
+    """Return the half key of ``key``: -1 below the base, more than 65535 above the last one."""
+    if key < base:
+        return np.int64(-1)
+    offset = (np.uint64(key) - np.uint64(base)) >> np.uint64(shift)
+    return np.int64(offset) if offset < np.uint64(65536) else np.int64(65536)
+
 
 @jit("int64(float64, float64, float64, int64)")
 def cell(value, origin, scale, cells):
@@ -52,7 +64,7 @@ import numpy as np
 
 from crosswind.kernel.jit import jit
 from crosswind.kernel.runtime import fetch
-from crosswind.kernel.simd import in_range_32, in_range_64, lowest_bit
+from crosswind.kernel.simd import any_in_halves, in_range_16, in_range_32, in_range_64, lowest_bit
 '''
 
 
@@ -62,12 +74,30 @@ def box_source(bits: tuple[int, ...], block: int) -> str:
     for d, width in enumerate(bits):
         base = PROBE_HEAD + PROBE_DIMENSION * d
         load.append(f"            low{d} = np.int64(fetch(probe[{base}], j, np.int{width}))")
-        load.append(f"            wide{d} = np.int64(fetch(probe[{base + 1}], j, np.int{width}))")
+        load.append(f"            wide{d} = np.int64(fetch(probe[{base + 1}], j, np.uint{width}))")
+        at = HEAD + DIMENSION * d
+        load.append("            if h0:")
+        load.append(f"                a{d} = half_of(low{d}, runs[r, {at + 2}], runs[r, {at + 3}])")
+        load.append(f"                b{d} = half_of(np.int64(np.uint64(low{d}) + np.uint64(wide{d})), runs[r, {at + 2}], runs[r, {at + 3}])")
+        load.append(f"                skip |= b{d} < 0 or a{d} > 65535")
+        load.append(f"                a{d} = max(a{d}, 0)")
+        load.append(f"                b{d} = min(b{d}, 65535) - a{d}")
     text = _TEMPLATE.format(
         signature=_SIGNATURE,
-        keys="\n".join(f"        k{d} = runs[r, {HEAD + d}]" for d in range(len(bits))),
+        keys="\n".join(
+            f"        k{d} = runs[r, {HEAD + DIMENSION * d}]; h{d} = runs[r, {HEAD + DIMENSION * d + 1}]"
+            for d in range(len(bits))
+        ),
         load="\n".join(load),
         mask=" & ".join(f"in_range_{width}(k{d}, i, low{d}, wide{d})" for d, width in enumerate(bits)),
+        columns=_tuple(f"h{d}" for d in range(len(bits))),
+        tops=_tuple(f"a{d} + b{d}" for d in range(len(bits))),
+        spans=_tuple(f"b{d}" for d in range(len(bits))),
+        half=" & ".join(f"in_range_16(h{d}, i, a{d}, b{d})" for d in range(len(bits))),
+        exact=" and ".join(
+            f"np.uint{width}(fetch(k{d}, at, np.int{width}) - np.int{width}(low{d})) <= np.uint{width}(wide{d})"
+            for d, width in enumerate(bits)
+        ),
         block=block,
         dims=PROBE_HEAD,
         per=PROBE_DIMENSION,
@@ -75,7 +105,21 @@ def box_source(bits: tuple[int, ...], block: int) -> str:
     return _HEAD + _CELL + text
 
 
+def _tuple(parts: Iterable[str]) -> str:
+    return "(" + "".join(f"{part}, " for part in parts) + ")"
+
+
 _TEMPLATE = '''
+@jit()
+def next_half(columns, tops, spans, i, stop):
+    """Return the first of 64 tuples, one of which is a candidate, from ``i`` on."""
+    while i < stop:
+        if any_in_halves(columns, tops, spans, i):
+            return i
+        i += 64
+    return i
+
+
 @jit({signature})
 def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i, out_j, state):
     """Append candidates ``<run, i, j>``; return how many. Goes on from ``state`` when called again.
@@ -111,6 +155,7 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
         last = 0
         while k < n_probe:
             j = order[k]
+            skip = False
 {load}
             if kind == 0:
                 if c < 0:
@@ -139,8 +184,16 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
                 stop = np.int64(fetch(directory, c * cells_2 + high_2 + 1, np.int32))
             if i < 0:
                 i = start
+            if skip:
+                i = stop
             while i < stop:
-                mask = {mask}
+                if h0:
+                    i = next_half({columns}, {tops}, {spans}, i, stop)
+                    if i >= stop:
+                        break
+                    mask = {half}
+                else:
+                    mask = {mask}
                 if mask:
                     if stop - i < 32:
                         mask &= (np.int64(1) << (stop - i)) - 1
@@ -150,6 +203,8 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
                     while mask:
                         at = i + lowest_bit(mask)
                         mask &= mask - 1
+                        if h0 and not ({exact}):
+                            continue
                         if checks & 1:
                             t = fetch(times, at, np.int64)
                             if t < fetch(probe[0], j, np.int64) or t > fetch(probe[1], j, np.int64):

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from crosswind.query.types import Kind, SqlType
 
-__all__ = ["PAD", "encode", "first_and_last", "value_of"]
+__all__ = ["PAD", "encode", "first_and_last", "halve", "value_of"]
 
-PAD = 32
-"""Keys beyond the last that may be read (never used): SIMD loads take 32 at a time."""
+PAD = 64
+"""Keys beyond the last that may be read (never used): SIMD loads take up to 64 at a time."""
 
 
 def _flip(bits: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -33,6 +33,22 @@ def encode(values: npt.NDArray[Any], of: SqlType, bits: int) -> npt.NDArray[Any]
     if nans.any():
         plain[nans] = np.nan
     return _flip(plain.view(f"int{bits}"))
+
+
+def halve(keys: npt.NDArray[Any], count: int) -> tuple[npt.NDArray[np.uint16], int, int]:
+    """Return the first ``count`` keys as 16-bit half keys, with the base and the shift that made them.
+
+    ``(key - base) >> shift`` keeps the order but not all differences: comparing half keys
+    finds every match and a few more, at twice the speed (four times, for 64-bit keys).
+    """
+    known = keys[:count]
+    base = int(known.min())
+    shift = max(0, (int(known.max()) - base).bit_length() - 16)
+    unsigned = f"uint{8 * keys.dtype.itemsize}"
+    offsets = known.view(unsigned) - np.array([base], dtype=keys.dtype).view(unsigned)
+    halves = np.empty(count + PAD, dtype=np.uint16)
+    halves[:count] = offsets >> offsets.dtype.type(shift)
+    return halves, base, shift
 
 
 def value_of(keys: npt.NDArray[Any], of: SqlType) -> npt.NDArray[np.float64]:

@@ -10,7 +10,7 @@ import numpy as np
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.run import Run
-from crosswind.window.vector import Layout
+from crosswind.window.vector import Layout, address
 
 __all__ = ["HEAD", "Arranger", "JoinWindow", "Mark", "Resident", "Residents"]
 
@@ -30,16 +30,22 @@ _SHARE = 6
 class Arranger(Protocol):
     """Puts the tuples of sealed basic windows in the order of an index."""
 
-    def arrange(self, blocks: list[Block]) -> Run | None:
-        """Return the run of ``blocks``, or None where scanning is the better choice."""
+    def arrange(self, blocks: list[Block]) -> Run:
+        """Return the run of ``blocks``, arranged if that is better than scanning it."""
+
+    def is_stale(self, run: Run) -> bool:
+        """Whether ``run`` should be arranged anew: what is known by now says otherwise."""
 
 
 HEAD = 10
-"""Numbers that describe a basic window to a kernel, before the addresses of its keys.
+"""Numbers that describe a basic window to a kernel, before its dimensions.
 
 length, times, sequence numbers, least and greatest time, arrangement (0: none, 1: grid,
 2: hash), directory, cells of the first and second axis, axes (first + 16 * second).
 """
+
+DIMENSION = 4
+"""Numbers a dimension: address of the keys, address (or 0), base and shift of the half keys."""
 
 _KINDS = {"band": 1, "hash": 2}
 
@@ -55,7 +61,7 @@ class Residents:
     def __init__(self, items: list[Resident], keys: int, columns: int) -> None:
         self.items = items
         self._keys = keys
-        self.runs = np.zeros((len(items), HEAD + keys), dtype=np.int64)
+        self.runs = np.zeros((len(items), HEAD + DIMENSION * keys), dtype=np.int64)
         self.params = np.zeros((len(items), 4))
         self.addresses = np.zeros((3 * columns, len(items)), dtype=np.int64)
         self.nulls = np.zeros(columns, dtype=np.bool_)
@@ -74,7 +80,10 @@ class Residents:
             head[5:HEAD] = (_KINDS[plan.kind], plan.directory.ctypes.data, *plan.cells, axes)
             self.params[row] = (plan.origins[0], plan.scales[0], plan.origins[1], plan.scales[1])
         pointers = item.pointers()
-        head[HEAD:] = pointers[: 3 * self._keys : 3]
+        head[HEAD::DIMENSION] = pointers[: 3 * self._keys : 3]
+        for d, (half, base, shift) in enumerate(item.halves):
+            at = HEAD + DIMENSION * d
+            head[at + 1 : at + DIMENSION] = (address(half), base, shift)
         self.addresses[:, row] = pointers
         self.nulls |= item.nulls()
         self.nans |= item.nans()
@@ -120,6 +129,7 @@ class JoinWindow:
         self._arranger = arranger
         self._items: list[Resident] = []
         self._arranged = 0
+        self._renewed = 0
         self._view: Residents | None = None
 
     def __len__(self) -> int:
@@ -154,26 +164,44 @@ class JoinWindow:
         if self._arranger is None:
             return
         while self._arranged < len(self._items) and self._items[self._arranged].sealed:
-            run = self._arranger.arrange([self._items[self._arranged].block()])
+            self._items[self._arranged] = self._arranger.arrange([self._items[self._arranged].block()])
             self._view = None
-            if run is not None:
-                self._items[self._arranged] = run
             self._arranged += 1
-            self._merge()
+            self._merge(self._arranged)
+        self._renew(self._arranger)
 
-    def _merge(self) -> None:
+    def _renew(self, arranger: Arranger) -> None:
+        """Arrange again a few runs that were made before anything was known, oldest first."""
+        while self._renewed < self._arranged:
+            at = self._renewed
+            self._renewed += 1
+            item = self._items[at]
+            if isinstance(item, Run) and arranger.is_stale(item):
+                self._items[at] = arranger.arrange([item.block()])
+                self._view = None
+                before = self._arranged
+                self._merge(at + 1)
+                self._renewed -= before - self._arranged
+                return
+
+    def renew(self) -> None:
+        """Look through all runs again: what is known has changed."""
+        self._renewed = 0
+
+    def _merge(self, end: int) -> None:
+        """Merge the runs before ``end`` while they are of about one size."""
         limit = min(_RUN_MAX, max(_FAN_IN * self.capacity, len(self) // _SHARE))
-        while self._arranger is not None and self._arranged >= _FAN_IN:
-            tail = self._items[self._arranged - _FAN_IN : self._arranged]
+        while self._arranger is not None and end >= _FAN_IN:
+            tail = self._items[end - _FAN_IN : end]
             total = sum(item.length for item in tail)
             alike = max(item.length for item in tail) < 2 * min(item.length for item in tail)
-            if not alike or total > limit:
+            arranged = all(item.arrangement is not None for item in tail)
+            if not alike or total > limit or not arranged:
                 return
-            merged = self._arranger.arrange([item.block() for item in tail])
-            if merged is None:
-                return
-            self._items[self._arranged - _FAN_IN : self._arranged] = [merged]
+            self._items[end - _FAN_IN : end] = [self._arranger.arrange([item.block() for item in tail])]
+            self._view = None
             self._arranged -= _FAN_IN - 1
+            end -= _FAN_IN - 1
 
     def expire(self, oldest_time: int | None, oldest_number: int | None) -> int:
         """Release basic windows that lie wholly before both limits; return how many tuples went.
@@ -193,6 +221,7 @@ class JoinWindow:
         if count:
             del self._items[:count]
             self._arranged = max(0, self._arranged - count)
+            self._renewed = max(0, self._renewed - count)
             self._view = None
         self.released += gone
         return gone
@@ -200,7 +229,7 @@ class JoinWindow:
     def clear(self) -> None:
         """Release everything."""
         self._items.clear()
-        self._arranged, self._view = 0, None
+        self._arranged, self._renewed, self._view = 0, 0, None
 
     def mark(self) -> Mark:
         """Return where the window ends, for :meth:`cut`."""

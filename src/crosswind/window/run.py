@@ -1,4 +1,4 @@
-"""A run: a sealed basic window (or several, merged), arranged in cells.
+"""A run: a sealed basic window (or several, merged), ready to be searched.
 
 CellJoin §7.2 keeps a list of basic windows in each hash bucket; here a sealed basic
 window is itself put in the order of its cells, with a directory of where each begins.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.plan.keys import PAD
+from crosswind.plan.keys import PAD, halve
 from crosswind.plan.physical import Storage
 from crosswind.window.block import Block
 from crosswind.window.vector import Vector
@@ -44,17 +44,25 @@ class Run:
         The tuples, as they came.
     keys : int
         How many of the first columns are keys.
-    arrangement : Arrangement
-        Where cells begin.
-    places : array of int64
+    arrangement : Arrangement, optional
+        Where cells begin; without one the tuples stay as they came.
+    places : array of int64, optional
         The tuples of ``block`` in the order of their cells.
     """
 
     sealed = True
 
-    def __init__(self, block: Block, keys: int, arrangement: Arrangement, places: npt.NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        block: Block,
+        keys: int,
+        arrangement: Arrangement | None = None,
+        places: npt.NDArray[np.int64] | None = None,
+    ) -> None:
         self.length = len(block)
         self.arrangement = arrangement
+        if places is None:
+            places = np.arange(len(block), dtype=np.int64)
         self.times = block.times[places]
         self.numbers = np.empty(0, dtype=np.int64) if block.numbers is None else block.numbers[places]
         self.time_min, self.time_max = int(block.times.min()), int(block.times.max())
@@ -62,6 +70,7 @@ class Run:
         self._columns = [
             _padded(column, places) if k < keys else column.take(places) for k, column in enumerate(block.columns)
         ]
+        self.halves = [halve(column.values, self.length) for column in self._columns[:keys]]
         self._nulls = np.array([column.has_nulls for column in self._columns], dtype=np.bool_)
         self._nans = np.array([column.has_nans for column in self._columns], dtype=np.bool_)
         self._pointers = [address for column in self._columns for address in column.pointers()]
@@ -95,8 +104,9 @@ class Run:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        columns = sum(column.nbytes for column in self._columns)
-        return self.times.nbytes + self.numbers.nbytes + columns + self.arrangement.directory.nbytes
+        columns = sum(column.nbytes for column in self._columns) + sum(half.nbytes for half, _, _ in self.halves)
+        directory = 0 if self.arrangement is None else self.arrangement.directory.nbytes
+        return self.times.nbytes + self.numbers.nbytes + columns + directory
 
 
 def _padded(column: Vector, places: npt.NDArray[np.int64]) -> Vector:
