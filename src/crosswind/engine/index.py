@@ -1,7 +1,7 @@
 """The index of a window: how sealed basic windows are arranged, chosen from what is seen.
 
 Three choices: *scan* leaves basic windows as they came; *band* puts them in cells of a
-grid over the most selective dimension, or the two most selective ones where that pays;
+grid over the most selective dimension and, as far as that pays, the next;
 *hash* puts them in cells by the hash of the equality dimensions. The choice is made anew
 for every run from samples of the latest boxes and of the run's own tuples, so it follows
 drifting data.
@@ -23,8 +23,8 @@ from crosswind.window.run import Arrangement, Run
 __all__ = ["Index", "Sight"]
 
 _SAMPLE = 256
-_RANGE_COST = 400.0
-"""Looking up one range of a directory costs as much as comparing this many keys."""
+_CANDIDATES = 16.0
+"""Tuples that a probe should find in a cell range: fewer cost no less, they are compared at once."""
 
 _SCAN_SHARE = 0.5
 """Where a probe meets more than this share of the tuples, looking cells up is no gain."""
@@ -93,7 +93,7 @@ class Index:
             self.reason = "nothing has been looked for yet"
             return Run(block, len(self._dimensions))
         sights = self._look(block)
-        kind, axes = self._decide(sights, len(block))
+        kind, axes = self._decide(sights)
         self.chosen = kind
         if kind == "hash":
             return self._by_hash(block)
@@ -124,7 +124,7 @@ class Index:
             sights.append(Sight(share, width, low, high))
         return sights
 
-    def _decide(self, sights: list[Sight], count: int) -> tuple[str, list[int]]:
+    def _decide(self, sights: list[Sight]) -> tuple[str, list[int]]:
         """Return the kind of arrangement and, for a band, its axes."""
         best = sorted(self._ordered, key=lambda d: sights[d].selectivity)
         equal = min((sights[d].selectivity for d in self._equal), default=1.0)
@@ -135,14 +135,10 @@ class Index:
         if not best or (self._choice == "auto" and band > _SCAN_SHARE):
             self.reason = f"the best band lets {band:.0%} of the tuples through (sampled)"
             return "scan", []
-        axes = best[:1]
+        self.reason = f"the best band lets {band:.2%} of the tuples through (sampled)"
         if len(best) > 1:
-            second = sights[best[1]].selectivity
-            one = _RANGE_COST + count * band
-            two = 2 * _RANGE_COST + 2.5 * count * band * second
-            axes = best[:2] if two < one else axes
-        self.reason = f"{len(axes)} band{'s' if len(axes) > 1 else ''}; the best lets {band:.2%} through (sampled)"
-        return "band", axes
+            self.reason += f", the next {sights[best[1]].selectivity:.2%}"
+        return "band", best[:2]
 
     # -- building ------------------------------------------------------------
 
@@ -155,31 +151,44 @@ class Index:
         return Run(block, len(self._dimensions), Arrangement("hash", (cells, 1), directory), places)
 
     def _by_grid(self, block: Block, axes: list[int], sights: list[Sight]) -> Run:
+        """Arrange in slabs by the second band, and within them finely by the best one.
+
+        There are as many slabs as leave a probe about one vector of candidates in each: so
+        it mostly looks into one slab, and its cost goes with the results.
+        """
         from crosswind.kernel.arrange import grid_cells, group
 
-        budget = max(1, len(block) // 4)
-        plans = []
-        fine = (8,) if len(axes) == 1 else (1, 4)  # cells a band width: ranges want few, ends want narrow
-        for axis, per_width in zip(axes, fine, strict=True):
-            sight = sights[axis]
-            span = max(sight.high - sight.low, 0.0)
-            wanted = span / sight.width * per_width if sight.width > 0 else float(budget)
-            cells = int(min(max(1.0, wanted), budget, 1 << 20)) + 1
-            plans.append((axis, sight.low, (cells - 1) / span if span > 0 else 0.0, cells))
-            budget = max(1, 2 * len(block) // cells)
-        measured = [
-            (value_of(block.columns[axis].values, self._dimensions[axis].expr.type), origin, scale, cells)
-            for axis, origin, scale, cells in plans
+        inner, outer = axes[0], axes[-1]
+        slabs = 1
+        if len(axes) > 1:
+            wanted = len(block) * sights[inner].selectivity / _CANDIDATES
+            slabs = int(max(1.0, min(wanted, 2 * _widths(sights[outer]))))
+        cells = int(min(8 * _widths(sights[inner]), max(1, len(block) // 2) / slabs)) + 1
+        plans = [
+            (axis, sights[axis].low, count / _span(sights[axis]) if count > 1 else 0.0, count)
+            for axis, count in ((outer, slabs), (inner, cells))
         ]
-        total = int(np.prod([cells for *_, cells in plans]))
-        directory, places = group(grid_cells(measured, len(block)), total)
-        if len(plans) == 1:
-            plans.append((0, 0.0, 0.0, 1))
-        (axis_1, origin_1, scale_1, cells_1), (axis_2, origin_2, scale_2, cells_2) = plans
+        measured = [
+            (value_of(block.columns[axis].values, _key_type(self._dimensions[axis])), origin, scale, count)
+            for axis, origin, scale, count in plans
+        ]
+        directory, places = group(grid_cells(measured, len(block)), slabs * cells)
+        (axis_1, origin_1, scale_1, _), (axis_2, origin_2, scale_2, _) = plans
         arrangement = Arrangement(
-            "band", (cells_1, cells_2), directory, (axis_1, axis_2), (origin_1, origin_2), (scale_1, scale_2)
+            "band", (slabs, cells), directory, (axis_1, axis_2), (origin_1, origin_2), (scale_1, scale_2)
         )
         return Run(block, len(self._dimensions), arrangement, places)
+
+
+def _span(sight: Sight) -> float:
+    """Return how far the values reach (never 0)."""
+    span = sight.high - sight.low
+    return span if 0 < span < float("inf") else 1.0
+
+
+def _widths(sight: Sight) -> float:
+    """Return how many typical boxes would lie side by side over the values."""
+    return min(_span(sight) / sight.width, 1e6) if sight.width > 0 else 1e6
 
 
 def _key_type(dimension: Dimension) -> SqlType:

@@ -20,7 +20,7 @@ __all__ = ["ENGINES", "INDEXES", "choose", "open", "plan_for", "run"]
 
 ENGINES = ("auto", "kang")
 INDEXES = ("auto", "scan", "band", "hash")
-_BASIC_WINDOW = 4096
+_BASIC_WINDOW = 2048
 _CHUNK = 8192
 """Tuples of a stream that ``run`` replays at a time."""
 

@@ -64,7 +64,7 @@ import numpy as np
 
 from crosswind.kernel.jit import jit
 from crosswind.kernel.runtime import fetch
-from crosswind.kernel.simd import any_in_halves, in_range_16, in_range_32, in_range_64, lowest_bit
+from crosswind.kernel.simd import any_inside, in_range_16, in_range_32, in_range_64, lowest_bit
 '''
 
 
@@ -90,6 +90,11 @@ def box_source(bits: tuple[int, ...], block: int) -> str:
         ),
         load="\n".join(load),
         mask=" & ".join(f"in_range_{width}(k{d}, i, low{d}, wide{d})" for d, width in enumerate(bits)),
+        halves=(16,) * len(bits),
+        bits=bits,
+        full_columns=_tuple(f"k{d}" for d in range(len(bits))),
+        full_tops=_tuple(f"np.int64(np.uint64(low{d}) + np.uint64(wide{d}))" for d in range(len(bits))),
+        full_spans=_tuple(f"wide{d}" for d in range(len(bits))),
         columns=_tuple(f"h{d}" for d in range(len(bits))),
         tops=_tuple(f"a{d} + b{d}" for d in range(len(bits))),
         spans=_tuple(f"b{d}" for d in range(len(bits))),
@@ -110,11 +115,25 @@ def _tuple(parts: Iterable[str]) -> str:
 
 
 _TEMPLATE = '''
+any_half = any_inside({halves})
+any_full = any_inside({bits})
+
+
 @jit()
 def next_half(columns, tops, spans, i, stop):
+    """Return the first of 64 tuples, one of which is a candidate by half keys, from ``i`` on."""
+    while i < stop:
+        if any_half(columns, tops, spans, i):
+            return i
+        i += 64
+    return i
+
+
+@jit()
+def next_full(columns, tops, spans, i, stop):
     """Return the first of 64 tuples, one of which is a candidate, from ``i`` on."""
     while i < stop:
-        if any_in_halves(columns, tops, spans, i):
+        if any_full(columns, tops, spans, i):
             return i
         i += 64
     return i
@@ -171,13 +190,9 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
                         at = {dims} + {per} * (runs[r, 9] & 15)
                         first = cell(fetch(probe[at + 2], j, np.float64), params[r, 0], params[r, 1], cells_1)
                         last = cell(fetch(probe[at + 3], j, np.float64), params[r, 0], params[r, 1], cells_1)
-                        if cells_2 > 1:
-                            at = {dims} + {per} * (runs[r, 9] >> 4)
-                            low_2 = cell(fetch(probe[at + 2], j, np.float64), params[r, 2], params[r, 3], cells_2)
-                            high_2 = cell(fetch(probe[at + 3], j, np.float64), params[r, 2], params[r, 3], cells_2)
-                        else:
-                            high_2 = last - first
-                            last = first
+                        at = {dims} + {per} * (runs[r, 9] >> 4)
+                        low_2 = cell(fetch(probe[at + 2], j, np.float64), params[r, 2], params[r, 3], cells_2)
+                        high_2 = cell(fetch(probe[at + 3], j, np.float64), params[r, 2], params[r, 3], cells_2)
                     if c < 0:
                         c = first
                 start = np.int64(fetch(directory, c * cells_2 + low_2, np.int32))
@@ -193,6 +208,10 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
                         break
                     mask = {half}
                 else:
+                    if stop - i >= 64:
+                        i = next_full({full_columns}, {full_tops}, {full_spans}, i, stop)
+                        if i >= stop:
+                            break
                     mask = {mask}
                 if mask:
                     if stop - i < 32:

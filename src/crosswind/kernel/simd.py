@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "any_in_halves", "in_range_16", "in_range_32", "in_range_64", "lowest_bit"]
+__all__ = ["LANES", "any_inside", "in_range_16", "in_range_32", "in_range_64", "lowest_bit"]
 
 LANES = 32
 
@@ -63,42 +63,55 @@ def in_range_64(typingctx, address, index, low, width):
     return _in_range(64)
 
 
-@intrinsic
-def any_in_halves(typingctx, addresses, highs, widths, index):
-    """Tell whether one of 64 tuples from ``index`` on is inside in every dimension.
+def any_inside(bits):
+    """Make an intrinsic that tells whether one of 64 tuples is inside in every dimension.
 
-    ``addresses``, ``highs`` and ``widths`` are tuples, an entry a dimension. Written as
+    ``bits`` are the widths of the keys, a dimension each. It takes tuples with an entry a
+    dimension: addresses, greatest keys, widths; and the first tuple's index. Written as
     ``high - key <= width`` so that the load is part of the subtraction, and with one test
-    for 64 tuples: about half an instruction a pair.
+    for 64 tuples: half an instruction a pair and dimension with 16-bit keys.
     """
 
-    def codegen(context, builder, signature, args):
-        columns, tops, spans = (cgutils.unpack_tuple(builder, value) for value in args[:3])
-        lane, vector = ir.IntType(16), ir.VectorType(ir.IntType(16), 16)
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), 16), [0] * 16)
+    @intrinsic
+    def any_of_64(typingctx, addresses, highs, widths, index):
+        def codegen(context, builder, signature, args):
+            unpacked = [cgutils.unpack_tuple(builder, value) for value in args[:3]]
+            return _any_of_64(builder, bits, *unpacked, args[3])
 
-        def splat(value):
-            first = builder.insert_element(
-                ir.Constant(vector, ir.Undefined), builder.trunc(value, lane), ir.Constant(ir.IntType(32), 0)
-            )
-            return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
+        return types.boolean(addresses, highs, widths, types.int64), codegen
 
-        highs_, widths_ = [splat(value) for value in tops], [splat(value) for value in spans]
-        found = None
-        for part in range(4):
-            inside = None
-            for column, high, width in zip(columns, highs_, widths_, strict=True):
-                base = builder.gep(builder.inttoptr(column, lane.as_pointer()), [args[3]])
-                place = builder.gep(base, [ir.Constant(ir.IntType(64), 16 * part)])
-                keys = builder.load(builder.bitcast(place, vector.as_pointer()))
-                keys.align = 2
-                within = builder.icmp_unsigned("<=", builder.sub(high, keys), width)
-                inside = within if inside is None else builder.and_(inside, within)
-            wide = builder.sext(inside, vector)
-            found = wide if found is None else builder.or_(found, wide)
-        return builder.icmp_unsigned("!=", builder.bitcast(found, ir.IntType(256)), ir.Constant(ir.IntType(256), 0))
+    return any_of_64
 
-    return types.boolean(addresses, highs, widths, types.int64), codegen
+
+def _any_of_64(builder, bits, addresses, highs, widths, index):
+    """Build the code of :func:`any_inside`: four groups of 16 tuples, or-ed together."""
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), 16), [0] * 16)
+
+    def splat(value, lane):
+        empty = ir.Constant(ir.VectorType(lane, 16), ir.Undefined)
+        narrow = builder.trunc(value, lane) if lane.width < 64 else value
+        return builder.shuffle_vector(
+            builder.insert_element(empty, narrow, ir.Constant(ir.IntType(32), 0)), empty, zeros
+        )
+
+    lanes = [ir.IntType(width) for width in bits]
+    tops = [splat(value, lane) for value, lane in zip(highs, lanes, strict=True)]
+    spans = [splat(value, lane) for value, lane in zip(widths, lanes, strict=True)]
+    result = ir.VectorType(lanes[0] if len(set(bits)) == 1 else ir.IntType(16), 16)
+    found = None
+    for part in range(4):
+        inside = None
+        for address, lane, top, span in zip(addresses, lanes, tops, spans, strict=True):
+            base = builder.gep(builder.inttoptr(address, lane.as_pointer()), [index])
+            place = builder.gep(base, [ir.Constant(ir.IntType(64), 16 * part)])
+            keys = builder.load(builder.bitcast(place, ir.VectorType(lane, 16).as_pointer()))
+            keys.align = lane.width // 8
+            within = builder.icmp_unsigned("<=", builder.sub(top, keys), span)
+            inside = within if inside is None else builder.and_(inside, within)
+        wide = builder.sext(inside, result)
+        found = wide if found is None else builder.or_(found, wide)
+    total = ir.IntType(result.element.width * 16)
+    return builder.icmp_unsigned("!=", builder.bitcast(found, total), ir.Constant(total, 0))
 
 
 @intrinsic

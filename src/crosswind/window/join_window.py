@@ -23,7 +23,7 @@ _FAN_IN = 2
 _RUN_MAX = 1 << 19
 """Tuples in the largest run: merging it must not hold up arrivals."""
 
-_SHARE = 6
+_SHARE = 3
 """A run is at most this part of the window: what has expired in it waits for the rest."""
 
 

@@ -7,7 +7,8 @@ It never changes, so it can be shared, cached and searched without locks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,14 +64,23 @@ class Run:
         self.arrangement = arrangement
         if places is None:
             places = np.arange(len(block), dtype=np.int64)
-        self.times = block.times[places]
-        self.numbers = np.empty(0, dtype=np.int64) if block.numbers is None else block.numbers[places]
+        memory = _Memory(_bytes_of(block) + (0 if arrangement is None else arrangement.directory.nbytes))
+        if arrangement is not None:
+            directory = memory.take(arrangement.directory, np.arange(len(arrangement.directory)))
+            self.arrangement = replace(arrangement, directory=directory)
+        self.times = memory.take(block.times, places)
+        self.numbers = np.empty(0, dtype=np.int64) if block.numbers is None else memory.take(block.numbers, places)
         self.time_min, self.time_max = int(block.times.min()), int(block.times.max())
         self.number_max = 0 if block.numbers is None else int(block.numbers.max())
         self._columns = [
-            _padded(column, places) if k < keys else column.take(places) for k, column in enumerate(block.columns)
+            Vector(column.layout, memory.take(column.values, places), None if k < keys else _taken(column.valid, places))
+            if column.layout.storage is Storage.FIXED
+            else column.take(places)
+            for k, column in enumerate(block.columns)
         ]
-        self.halves = [halve(column.values, self.length) for column in self._columns[:keys]]
+        self.halves = []
+        if arrangement is None:  # arranged runs are searched in ranges too short to gain by a filter
+            self.halves = [halve(column.values, self.length) for column in self._columns[:keys]]
         self._nulls = np.array([column.has_nulls for column in self._columns], dtype=np.bool_)
         self._nans = np.array([column.has_nans for column in self._columns], dtype=np.bool_)
         self._pointers = [address for column in self._columns for address in column.pointers()]
@@ -85,8 +95,7 @@ class Run:
 
     def column(self, index: int) -> Vector:
         """Return column ``index``."""
-        column = self._columns[index]
-        return column.slice(0, self.length) if column.layout.storage is Storage.FIXED else column
+        return self._columns[index]
 
     def nulls(self) -> npt.NDArray[np.bool_]:
         """Tell, by column, whether it may hold a null."""
@@ -109,8 +118,36 @@ class Run:
         return self.times.nbytes + self.numbers.nbytes + columns + directory
 
 
-def _padded(column: Vector, places: npt.NDArray[np.int64]) -> Vector:
-    """Return the keys at ``places``, with room to read beyond the last."""
-    values = np.empty(len(places) + PAD, dtype=column.values.dtype)
-    np.take(column.values, places, out=values[: len(places)], mode="clip")
-    return Vector(column.layout, values, column.valid)
+class _Memory:
+    """One piece of memory for all fixed columns of a run.
+
+    A large piece gets large pages from the system, which probes that jump about in it
+    feel; and every column may be read a little beyond its end.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._bytes = np.empty(size, dtype=np.uint8)
+        self._used = 0
+
+    def take(self, values: npt.NDArray[Any], places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Return ``values`` at ``places``, kept here."""
+        room = _aligned(len(places), values.dtype.itemsize)
+        part = self._bytes[self._used : self._used + len(places) * values.dtype.itemsize].view(values.dtype)
+        self._used += room
+        return np.take(values, places, out=part, mode="clip")
+
+
+def _aligned(count: int, width: int) -> int:
+    """Return the bytes of a column with room to read beyond its end, a multiple of 64."""
+    return ((count + PAD) * width + 127) // 64 * 64
+
+
+def _bytes_of(block: Block) -> int:
+    """Return the bytes that the fixed columns of ``block`` need in a run."""
+    widths = [8, 0 if block.numbers is None else 8]
+    widths += [c.values.dtype.itemsize for c in block.columns if c.layout.storage is Storage.FIXED]
+    return sum(_aligned(len(block), width) for width in widths) + 4 * PAD + 256
+
+
+def _taken(valid: npt.NDArray[np.uint8] | None, places: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8] | None:
+    return None if valid is None else valid[places]
