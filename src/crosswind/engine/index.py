@@ -29,6 +29,9 @@ _CANDIDATES = 16.0
 _SCAN_SHARE = 0.5
 """Where a probe meets more than this share of the tuples, looking cells up is no gain."""
 
+_LOOK_EVERY = 8
+"""Runs that are arranged by one look at the samples (a much larger one gets its own)."""
+
 _SEE_EVERY = 16
 """Of small batches, one in so many is sampled."""
 
@@ -63,6 +66,8 @@ class Index:
         self._ordered = [d for d, dimension in enumerate(dimensions) if not dimension.hashed]
         self._boxes: list[tuple[_Doubles, _Doubles]] = []
         self._seen = 0
+        self._sights: list[Sight] = []
+        self._looked_at = self._since = 0
         self.chosen = "scan"
         self.reason = "no basic window is full yet"
 
@@ -92,7 +97,10 @@ class Index:
         if not self._boxes and not (self._choice == "hash" and self._equal):
             self.reason = "nothing has been looked for yet"
             return Run(block, len(self._dimensions))
-        sights = self._look(block)
+        if not self._sights or len(block) >= 2 * self._looked_at or self._since >= _LOOK_EVERY:
+            self._sights, self._looked_at, self._since = self._look(block), len(block), 0
+        self._since += 1
+        sights = self._sights
         kind, axes = self._decide(sights)
         self.chosen = kind
         if kind == "hash":

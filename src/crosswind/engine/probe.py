@@ -30,6 +30,9 @@ _MATCH_ROOM = 1 << 16
 _BLOCK = 4096
 """Keys of a window that are compared with every probe before moving on: they stay in L1."""
 
+_GROUP = 32
+"""Probes whose cells are looked up together (as in :data:`crosswind.kernel.box.GROUP`)."""
+
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
 
@@ -56,6 +59,7 @@ class _Scratch:
         self.probe = np.array([*times, 0, 0, hashes, *dimensions], dtype=np.int64)
         self.spans = np.zeros(8, dtype=np.int64)
         self.state = np.zeros(4, dtype=np.int64)
+        self.work = np.zeros((_GROUP, 4), dtype=np.int64)
 
 
 def pair_spec(plan: Plan, unit: int) -> PairSpec:
@@ -189,6 +193,7 @@ class Prober:
                 scratch.spans,
                 order,
                 present,
+                scratch.work,
                 out_w,
                 out_i,
                 out_j,

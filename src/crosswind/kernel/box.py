@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from crosswind.kernel.jit import load_source
 
-__all__ = ["HEAD", "box_kernel", "box_source"]
+__all__ = ["GROUP", "HEAD", "box_kernel", "box_source"]
 
 HEAD = 10
 """Numbers before the dimensions in a row of the run table.
@@ -32,9 +32,12 @@ PROBE_HEAD = 5
 PROBE_DIMENSION = 4
 """Addresses a dimension: least key, width, least and greatest value as doubles."""
 
+GROUP = 32
+"""Probes whose cells are found, and asked for, before the first of them is compared."""
+
 _SIGNATURE = (
     '"int64(int64[:, ::1], float64[:, ::1], int64, int64[::1], int64[::1], int64[::1], int64, '
-    'int64[::1], int64[::1], int64[::1], int64[::1])"'
+    'int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[::1])"'
 )
 
 _CELL = '''
@@ -63,7 +66,7 @@ _HEAD = '''"""Candidates of boxes in basic windows, 32 keys at a time."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import fetch
+from crosswind.kernel.runtime import fetch, prefetch
 from crosswind.kernel.simd import any_inside, in_range_16, in_range_32, in_range_64, lowest_bit
 '''
 
@@ -90,6 +93,10 @@ def box_source(bits: tuple[int, ...], block: int) -> str:
         ),
         load="\n".join(load),
         mask=" & ".join(f"in_range_{width}(k{d}, i, low{d}, wide{d})" for d, width in enumerate(bits)),
+        group=GROUP,
+        prefetches="\n".join(
+            f"        prefetch(runs[r, {HEAD + DIMENSION * d}] + {width // 8} * first)" for d, width in enumerate(bits)
+        ),
         halves=(16,) * len(bits),
         bits=bits,
         full_columns=_tuple(f"k{d}" for d in range(len(bits))),
@@ -115,6 +122,35 @@ def _tuple(parts: Iterable[str]) -> str:
 
 
 _TEMPLATE = '''
+@jit()
+def locate(runs, params, r, probe, order, start, stop, work):
+    """Find the cells of some probes, and ask for what lies there before any of it is read.
+
+    Fills first and last cell of the first axis, and of the second.
+    """
+    directory = runs[r, 6]
+    cells_1 = runs[r, 7]
+    cells_2 = runs[r, 8]
+    at_1 = {dims} + {per} * (runs[r, 9] & 15)
+    at_2 = {dims} + {per} * (runs[r, 9] >> 4)
+    for k in range(start, stop):
+        j = order[k]
+        g = k - start
+        if runs[r, 5] == 2:
+            work[g, 0] = work[g, 1] = fetch(probe[4], j, np.int64) & (cells_1 - 1)
+            work[g, 2] = work[g, 3] = 0
+        else:
+            work[g, 0] = cell(fetch(probe[at_1 + 2], j, np.float64), params[r, 0], params[r, 1], cells_1)
+            work[g, 1] = cell(fetch(probe[at_1 + 3], j, np.float64), params[r, 0], params[r, 1], cells_1)
+            work[g, 2] = cell(fetch(probe[at_2 + 2], j, np.float64), params[r, 2], params[r, 3], cells_2)
+            work[g, 3] = cell(fetch(probe[at_2 + 3], j, np.float64), params[r, 2], params[r, 3], cells_2)
+        prefetch(directory + 4 * (work[g, 0] * cells_2 + work[g, 2]))
+    for k in range(start, stop):
+        g = k - start
+        first = np.int64(fetch(directory, work[g, 0] * cells_2 + work[g, 2], np.int32))
+{prefetches}
+
+
 any_half = any_inside({halves})
 any_full = any_inside({bits})
 
@@ -140,7 +176,7 @@ def next_full(columns, tops, spans, i, stop):
 
 
 @jit({signature})
-def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i, out_j, state):
+def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, work, out_w, out_i, out_j, state):
     """Append candidates ``<run, i, j>``; return how many. Goes on from ``state`` when called again.
 
     ``spans[3:7]``: least and greatest of the probes' least times, and of their greatest
@@ -159,7 +195,6 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
         numbers = runs[r, 2]
         kind = runs[r, 5]
         directory = runs[r, 6]
-        cells_1 = runs[r, 7]
         cells_2 = runs[r, 8]
         checks = spans[7] & 2
         if spans[7] & 1:
@@ -169,9 +204,9 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
             if runs[r, 3] < spans[4] or runs[r, 4] > spans[5]:
                 checks |= 1
 {keys}
-        low_2 = 0
-        high_2 = 0
         last = 0
+        begun = 0
+        ready = -1
         while k < n_probe:
             j = order[k]
             skip = False
@@ -182,21 +217,16 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, out_w, out_i,
                 start = c
                 stop = min(c + {block}, length)
             else:
-                if c < 0 or i >= 0:
-                    if kind == 2:
-                        first = fetch(probe[4], j, np.int64) & (cells_1 - 1)
-                        last = first
-                    else:
-                        at = {dims} + {per} * (runs[r, 9] & 15)
-                        first = cell(fetch(probe[at + 2], j, np.float64), params[r, 0], params[r, 1], cells_1)
-                        last = cell(fetch(probe[at + 3], j, np.float64), params[r, 0], params[r, 1], cells_1)
-                        at = {dims} + {per} * (runs[r, 9] >> 4)
-                        low_2 = cell(fetch(probe[at + 2], j, np.float64), params[r, 2], params[r, 3], cells_2)
-                        high_2 = cell(fetch(probe[at + 3], j, np.float64), params[r, 2], params[r, 3], cells_2)
-                    if c < 0:
-                        c = first
-                start = np.int64(fetch(directory, c * cells_2 + low_2, np.int32))
-                stop = np.int64(fetch(directory, c * cells_2 + high_2 + 1, np.int32))
+                if k >= ready:
+                    begun = k
+                    ready = min(k + {group}, n_probe)
+                    locate(runs, params, r, probe, order, k, ready, work)
+                at = k - begun
+                last = work[at, 1]
+                if c < 0:
+                    c = work[at, 0]
+                start = np.int64(fetch(directory, c * cells_2 + work[at, 2], np.int32))
+                stop = np.int64(fetch(directory, c * cells_2 + work[at, 3] + 1, np.int32))
             if i < 0:
                 i = start
             if skip:

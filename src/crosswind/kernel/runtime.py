@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from crosswind.kernel.jit import jit
@@ -21,6 +23,7 @@ __all__ = [
     "floor_long",
     "fmod",
     "mul_checked",
+    "prefetch",
     "rem",
     "round_div",
     "store",
@@ -55,6 +58,21 @@ def store(typingctx, address, index, value):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, value), codegen
+
+
+@intrinsic
+def prefetch(typingctx, address):
+    """Ask for the memory at ``address``: it will be read soon."""
+
+    def codegen(context, builder, signature, args):
+        pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        of = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, of, "llvm.prefetch.p0")
+        flags = [ir.Constant(flag, value) for value in (0, 3, 1)]
+        builder.call(function, [builder.inttoptr(args[0], pointer), *flags])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
 
 
 @intrinsic
