@@ -76,7 +76,7 @@ def duckdb_join(tables: Tables, buckets: Buckets, window_us: int) -> pa.Table:
 
 
 def polars_join(tables: Tables, buckets: Buckets, window_us: int) -> pl.DataFrame:
-    """Return the result, computed by Polars (``join_where`` on the bands as they are is far slower)."""
+    """Return the result, computed by Polars as an equi-join on buckets, like the query for DuckDB."""
     import polars as pl
 
     width, span = buckets.width, 2 * window_us

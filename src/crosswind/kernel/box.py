@@ -242,7 +242,13 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, work, out_w, 
                         i = next_full({full_columns}, {full_tops}, {full_spans}, i, stop)
                         if i >= stop:
                             break
-                    mask = {mask}
+                    if stop - i <= 4:
+                        mask = 0
+                        for at in range(i, stop):
+                            if {exact}:
+                                mask |= np.int64(1) << (at - i)
+                    else:
+                        mask = {mask}
                 if mask:
                     if stop - i < 32:
                         mask &= (np.int64(1) << (stop - i)) - 1

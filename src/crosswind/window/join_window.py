@@ -149,7 +149,8 @@ class JoinWindow:
         while start < len(block):
             last = self._items[-1] if self._items else None
             if not isinstance(last, BasicWindow) or last.sealed:
-                last = BasicWindow(self.layouts, self.capacity, self.numbered)
+                room = max(self.capacity, min(len(block) - start, _RUN_MAX))  # a large batch makes one basic window
+                last = BasicWindow(self.layouts, room, self.numbered)
                 self._items.append(last)
             stop = min(len(block), start + last.capacity - last.length)
             last.append(block, start, stop)
