@@ -282,9 +282,7 @@ def test_a_spoilt_snapshot(spoil, words):
 
 def test_a_snapshot_of_something_else():
     saved = taken_snapshot()
-    with pytest.raises(
-        cw.SnapshotError, match=r"(?s)another query.*snapshot: .*<>.*this join: .*<.*Open the join"
-    ):
+    with pytest.raises(cw.SnapshotError, match=r"(?s)another query.*snapshot: .*<>.*this join: .*<.*Open the join"):
         cw.open(QUERY.replace("<>", "<"), SCHEMAS, restore=saved)
     wider = {**SCHEMAS, "S": pa.schema([("a", pa.int64()), ("ts", pa.int64())])}
     with pytest.raises(cw.SnapshotError, match="other schemas"):

@@ -12,10 +12,10 @@ from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import (
     carried_vector,
     column_of,
-    fixed_values,
     is_leaf,
     leaf_columns,
     leaf_vector,
+    plain_values,
     validity,
 )
 from crosswind.plan.box import Dimension
@@ -84,30 +84,30 @@ class Intake:
         self.layouts = [Layout(Storage.FIXED, f"int{dimension.bits}") for dimension in self._dimensions]
         self.layouts += [Layout(storage_of(expr.type), machine_dtype(expr.type)) for expr in self._unit.slots]
         self.payload_at: dict[str, int] = {}
-        self._carried: list[str] = []
-        for name in self._unit.payload:
-            self._place(name, plan.axis.factors[unit])
+        carried = [name for name in self._unit.payload if self._place(name, plan.axis.factors[unit])]
         self.stored = len(self.layouts)
         self._place_probe(plan.accesses[1 - unit].dimensions, unit)
         read = dict.fromkeys([*(expr for expr in kept if is_leaf(expr)), *self._probe_extra])
         self._leaves = [(leaf, column_of(leaf), self._plain_layout(leaf)) for leaf in read]
+        plain = {name: leaf for leaf, name, layout in self._leaves if layout is not None}
+        self._carried = [(name, plain.get(name), self.layouts[self.payload_at[name]]) for name in carried]
         self._key_layouts = [Layout(Storage.FIXED, f"int{dimension.bits}") for dimension in self._dimensions]
         leaves = [*self._filter_leaves, *leaf_columns(kept), *self._probe_extra]
         self.columns = tuple(dict.fromkeys([*(column_of(leaf) for leaf in leaves), *self._unit.payload]))
 
-    def _place(self, name: str, factor: int) -> None:
-        """Decide where the shown column ``name`` waits; what is there bit for bit is kept once."""
+    def _place(self, name: str, factor: int) -> bool:
+        """Decide where the shown column ``name`` waits; return False if it is there bit for bit already."""
         of = self._schema.field(name).type
         if name == self._unit.stream.time and factor == 1 and arrow_width(of) == 8:
             self.payload_at[name] = TIMES
-            return
+            return False
         shared = self._column_with_same_bytes(name, of)
         if shared is not None:
             self.payload_at[name] = shared
-            return
+            return False
         self.payload_at[name] = len(self.layouts)
-        self._carried.append(name)
         self.layouts.append(Layout(arrow_storage(of), f"uint{8 * min(8, arrow_width(of) or 8)}"))
+        return True
 
     def _column_with_same_bytes(self, name: str, of: pa.DataType) -> int | None:
         column = Column(sql_type(of), self._role, name)
@@ -172,7 +172,7 @@ class Intake:
             if layout is None:
                 known[leaf] = leaf_vector(array, leaf)
             else:
-                known[leaf] = Vector(layout, fixed_values(array, layout.dtype), validity(array))
+                known[leaf] = Vector(layout, plain_values(array, layout.dtype), validity(array))
         present = None
         columns: list[Vector] = []
         for dimension, layout in zip(self._dimensions, self._key_layouts, strict=True):
@@ -182,7 +182,12 @@ class Intake:
             keys = _hash(vector) if dimension.hashed else encode(vector.values, dimension.expr.type, dimension.bits)
             columns.append(Vector(layout, keys))
         columns += [known[expr] for expr in self._unit.slots]
-        columns += [carried_vector(arrays[name]) for name in self._carried]
+        for name, leaf, layout in self._carried:
+            if leaf is None or layout is None:
+                columns.append(carried_vector(arrays[name]))
+            else:
+                vector = known[leaf]
+                columns.append(Vector(layout, vector.values.view(layout.dtype), vector.valid))
         columns += [known[leaf] for leaf in self._probe_extra]
         block = Block(times, tuple(columns), None, keep)
         if present is None:

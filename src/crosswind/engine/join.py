@@ -134,14 +134,17 @@ class Join:
         arrays = read_columns(batch, self._schemas[stream], names, stream)
         ticks, missing = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
         late = None
-        if missing is not None or (len(ticks) and int(ticks.min()) < self._watermarks[stream].value):
+        one = len(ticks) == 1  # the way of live tuples: every microsecond counts
+        least, greatest = (int(ticks[0]),) * 2 if one else (int(ticks.min()), int(ticks.max())) if len(ticks) else (0, 0)
+        if missing is not None or (len(ticks) and least < self._watermarks[stream].value):
             late = self._watermarks[stream].is_late(ticks)
             late = late if missing is None else late & ~missing
             rows = np.flatnonzero(~late if missing is None else ~(late | missing))
             arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
             ticks = ticks[rows]
+            greatest = int(ticks.max()) if len(ticks) else 0
         blocks = [self._intakes[unit].prepare(arrays, ticks, self._counted) for unit in units]
-        results = self._take(stream, units, blocks, int(ticks.max()) if len(ticks) else None)
+        results = self._take(stream, units, blocks, greatest if len(ticks) else None)
         self._tuples_in[stream] += len(ticks)
         if late is not None:
             self._note_dropped(stream, batch, late, missing)

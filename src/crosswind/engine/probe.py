@@ -133,11 +133,14 @@ class Prober:
             self._scratch = _Scratch(self._bits, max(256, 2 * count))
         scratch = self._scratch
         columns = [block.columns[k] for k in self._intake.probe_at]
-        ins = [address for column in columns for address in column.pointers()]
+        nulls = any([column.valid is not None for column in columns])
+        ins: list[int] = []
+        for column in columns:
+            ins += column.pointers() if nulls or column.text is not None else (address(column.values), 0, 0)
         partners = [self._intake.partner_keys(block, dimension) for dimension in self._hashed]
         for keys, valid in partners:
             ins += [address(keys), address(valid)]
-        kernel, *room = self._threshold_kernel(any(column.has_nulls for column in columns))
+        kernel, *room = self._threshold_kernel(nulls)
         times = np.ascontiguousarray(block.times)
         scratch.spans[:3] = (address(times), self._back or 0, self._ahead or 0)
         present: int = kernel(np.array(ins, dtype=np.int64), count, scratch.outs, scratch.spans, *room)

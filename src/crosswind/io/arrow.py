@@ -23,12 +23,15 @@ __all__ = [
     "fixed_values",
     "leaf_vector",
     "pick",
+    "plain_values",
     "read_columns",
     "ticks_of",
     "to_arrow",
     "validity",
 ]
 
+_STRING_VIEW, _BINARY_VIEW = pa.string_view().id, pa.binary_view().id
+_TICKS = (pa.timestamp("us").id, pa.int64().id)
 _SHAPES = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a dict of columns"
 
 
@@ -44,21 +47,25 @@ def as_table(data: Any, schema: pa.Schema | None, stream: str) -> pa.Table:
 def read_columns(data: Any, schema: pa.Schema, names: Sequence[str], stream: str) -> dict[str, pa.Array]:
     """Return the columns ``names`` of anything Arrow-shaped as arrays of the declared types."""
     if isinstance(data, pa.RecordBatch) and data.schema.equals(schema):
-        return {
-            name: _convert(pa.chunked_array([column]), _without_view(column.type), name, stream)
-            if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type)
-            else column
-            for name in names
-            for column in (data.column(name),)
-        }
+        arrays = {name: data.column(name) for name in names}
+        if all(_without_view(array.type) is array.type for array in arrays.values()):
+            return arrays
     return pick(as_table(data, schema, stream), schema, names, stream)
+
+
+def plain_values(array: pa.Array, dtype: str) -> npt.NDArray[Any]:
+    """Return the values of a plain fixed-width array, by the shortest way there is."""
+    if array.null_count:
+        return fixed_values(array, dtype)
+    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=True)
+    return values if values.dtype == dtype else values.view(dtype)
 
 
 def _without_view(of: pa.DataType) -> pa.DataType:
     """Return the plain type that stands for a view type while tuples wait."""
-    if pa.types.is_string_view(of):
+    if of.id == _STRING_VIEW:
         return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary_view(of) else of
+    return pa.large_binary() if of.id == _BINARY_VIEW else of
 
 
 def _read(data: Any, schema: pa.Schema | None, stream: str) -> pa.Table:
@@ -291,6 +298,8 @@ def _text_to_arrow(vector: Vector, of: pa.DataType, nulls: pa.Buffer | None) -> 
 
 def ticks_of(array: pa.Array, factor: int, stream: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
     """Return a time column in ticks of the common axis, and which times are null (None: none)."""
+    if factor == 1 and not array.null_count and array.type.id in _TICKS:
+        return plain_values(array, "int64"), None
     if pa.types.is_date64(array.type):
         array = array.cast(pa.date32())
     missing = np.asarray(array.is_null()) if array.null_count else None

@@ -155,8 +155,9 @@ class BasicWindow:
         self.times[at : at + count] = times
         if len(self.numbers) and block.numbers is not None:
             self.numbers[at : at + count] = block.numbers[start:stop]
-        self.time_min = min(self.time_min, int(times.min()))
-        self.time_max = max(self.time_max, int(times.max()))
+        least, greatest = (times[0], times[0]) if count == 1 else (times.min(), times.max())
+        self.time_min = min(self.time_min, int(least))
+        self.time_max = max(self.time_max, int(greatest))
         whole = start == 0 and stop == len(block)
         for buffer, column in zip(self._buffers, block.columns, strict=False):
             buffer.write(column if whole else column.slice(start, stop), at)
