@@ -93,6 +93,12 @@ def window(arranger: ByKey | None = None, numbered: bool = False, capacity: int 
     return JoinWindow(LAYOUTS, capacity, 1, numbered, arranger)
 
 
+def feed(made: JoinWindow, start: int, count: int, numbered: bool = False) -> None:
+    """Append tuples in small batches: a batch larger than a basic window would make one of its own size."""
+    for at in range(start, start + count, 5):
+        made.append(block_of(at, min(5, start + count - at), numbered))
+
+
 # ---------------------------------------------------------------------------------- basic windows
 
 
@@ -117,7 +123,7 @@ def test_columns_of_every_layout_come_back_as_they_went_in(seed):
     rng = random.Random(seed)
     made, at = window(), 0
     while at < 60:
-        count = rng.randint(0, 20)
+        count = rng.randint(0, CAPACITY)
         made.append(block_of(at, count))
         at += count
     rows = [row for item in made for row in rows_of(item)]
@@ -149,6 +155,13 @@ def test_what_is_known_of_nulls_and_nans_follows_the_data():
         assert made.moved() == (nulls or nans)
 
 
+def test_a_large_batch_comes_back_as_it_went_in():
+    made = window()
+    made.append(block_of(0, 3))
+    made.append(block_of(3, 10 * CAPACITY))
+    assert [row for item in made for row in rows_of(item)] == naive_rows(0, 3 + 10 * CAPACITY)
+
+
 def test_cut_takes_back_what_was_appended():
     made = window()
     made.append(block_of(0, 5))
@@ -176,7 +189,7 @@ def test_cut_of_a_window_that_was_empty():
 
 def test_basic_windows_expire_as_a_whole():
     made = window()
-    made.append(block_of(0, 20))
+    feed(made, 0, 20)
     assert made.expire(None, None) == 0
     assert made.expire(CAPACITY - 1, None) == 0, "its last tuple still waits"
     assert made.expire(CAPACITY, None) == CAPACITY
@@ -195,7 +208,7 @@ def test_a_late_comer_keeps_its_basic_window():
 
 def test_both_limits_must_have_passed():
     made = window(numbered=True)
-    made.append(block_of(0, 16, numbered=True))
+    feed(made, 0, 16, numbered=True)
     assert made.expire(8, 7) == 0
     assert made.expire(7, 8) == 0
     assert made.expire(8, 8) == 8
@@ -205,7 +218,7 @@ def test_both_limits_must_have_passed():
 @pytest.mark.parametrize("arranger", [None, ByKey()], ids=["as they came", "arranged"])
 def test_released_basic_windows_are_freed(arranger):
     made = window(arranger)
-    made.append(block_of(0, 40))
+    feed(made, 0, 40)
     made.settle()
     made.residents()
     waiting = [(weakref.ref(item.times), item.time_max) for item in made]
@@ -223,8 +236,9 @@ def test_released_basic_windows_are_freed(arranger):
 
 def test_a_join_frees_what_it_releases():
     with cw.open(NEAR.format("RANGE 10", "RANGE 10"), SCHEMAS, basic_window=64) as join:
-        numbers = np.arange(6400)
-        join.push("R", {"x": numbers.astype(np.int32), "ts": numbers})
+        for start in range(0, 6400, 50):
+            times = np.arange(start, start + 50)
+            join.push("R", {"x": times.astype(np.int32), "ts": times})
         full = join.stats.bytes_held
         waiting = [weakref.ref(item.times) for item in join._strategy.windows[0]]
         join.advance("S", 6395)
@@ -247,7 +261,7 @@ def test_arranged_runs_hold_the_same_tuples():
 
 def test_runs_are_merged_so_that_few_are_searched():
     made = window(ByKey())
-    made.append(block_of(0, 64 * CAPACITY))
+    feed(made, 0, 64 * CAPACITY)
     made.settle()
     items = list(made)
     assert len(items) < 32
@@ -262,7 +276,7 @@ def test_runs_are_merged_so_that_few_are_searched():
 
 def test_merging_keeps_times_and_numbers_with_their_tuples():
     made = window(ByKey(), numbered=True)
-    made.append(block_of(100, 32 * CAPACITY, numbered=True))
+    feed(made, 100, 32 * CAPACITY, numbered=True)
     made.settle()
     for item in made:
         numbers = [row["number"] for row in rows_of(item)]
@@ -283,10 +297,10 @@ def test_no_run_outgrows_its_share_of_the_window():
 
 def test_expiry_of_runs_goes_on_after_merging():
     made = window(ByKey())
-    made.append(block_of(0, 16 * CAPACITY))
+    feed(made, 0, 16 * CAPACITY)
     made.settle()
     assert made.expire(10**6, None) == 16 * CAPACITY
-    made.append(block_of(500, 3 * CAPACITY))
+    feed(made, 500, 3 * CAPACITY)
     made.settle()
     assert by_number([row for item in made for row in rows_of(item)]) == naive_rows(500, 3 * CAPACITY)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,7 @@ from crosswind.io.arrow import (
     is_leaf,
     leaf_columns,
     leaf_vector,
-    plain_values,
-    validity,
+    plain_vector,
 )
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
@@ -27,7 +27,7 @@ from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, roles_of
 from crosswind.query.types import Kind, sql_type
 from crosswind.window.block import Block
-from crosswind.window.vector import Layout, Vector, all_valid
+from crosswind.window.vector import Layout, Vector, address, all_valid
 
 __all__ = ["TIMES", "Intake", "evaluate"]
 
@@ -172,21 +172,20 @@ class Intake:
             if layout is None:
                 known[leaf] = leaf_vector(array, leaf)
             else:
-                known[leaf] = Vector(layout, plain_values(array, layout.dtype), validity(array))
+                known[leaf] = plain_vector(array, layout)
         present = None
         columns: list[Vector] = []
         for dimension, layout in zip(self._dimensions, self._key_layouts, strict=True):
             vector = known[dimension.expr]
             if vector.valid is not None:  # a null there never joins
                 present = vector.valid if present is None else present & vector.valid
-            keys = _hash(vector) if dimension.hashed else encode(vector.values, dimension.expr.type, dimension.bits)
-            columns.append(Vector(layout, keys))
+            columns.append(Vector(layout, _keys(vector, dimension)))
         columns += [known[expr] for expr in self._unit.slots]
-        for name, leaf, layout in self._carried:
-            if leaf is None or layout is None:
+        for name, same, layout in self._carried:
+            if same is None:
                 columns.append(carried_vector(arrays[name]))
             else:
-                vector = known[leaf]
+                vector = known[same]
                 columns.append(Vector(layout, vector.values.view(layout.dtype), vector.valid))
         columns += [known[leaf] for leaf in self._probe_extra]
         block = Block(times, tuple(columns), None, keep)
@@ -238,6 +237,18 @@ class Intake:
 def _blank(vector: Vector, count: int) -> Vector:
     """Return ``count`` zeros in the layout of ``vector``."""
     return Vector(vector.layout, np.zeros(count, dtype=vector.layout.dtype), None)
+
+
+def _keys(vector: Vector, dimension: Dimension) -> npt.NDArray[Any]:
+    """Return the keys of ``vector`` in ``dimension``."""
+    if dimension.hashed:
+        return _hash(vector)
+    of = dimension.expr.type
+    if of.kind is Kind.FLOAT and len(vector):
+        from crosswind.kernel.arrange import float_keys
+
+        return float_keys(vector.at or address(vector.values), len(vector), of.bits)
+    return encode(vector.values, of, dimension.bits)
 
 
 def _hash(vector: Vector) -> npt.NDArray[np.int32]:

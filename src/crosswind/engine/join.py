@@ -135,7 +135,9 @@ class Join:
         ticks, missing = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
         late = None
         one = len(ticks) == 1  # the way of live tuples: every microsecond counts
-        least, greatest = (int(ticks[0]),) * 2 if one else (int(ticks.min()), int(ticks.max())) if len(ticks) else (0, 0)
+        least = greatest = int(ticks[0]) if one else 0
+        if len(ticks) > 1:
+            least, greatest = int(ticks.min()), int(ticks.max())
         if missing is not None or (len(ticks) and least < self._watermarks[stream].value):
             late = self._watermarks[stream].is_late(ticks)
             late = late if missing is None else late & ~missing
@@ -164,7 +166,7 @@ class Join:
     def finish(self) -> pa.Table:
         """Say that no stream will bring anything more; return the last results and close."""
         began = clock.perf_counter()
-        self._check_usable(None)
+        self._check_open()
         table = self._hand_out(self._move(dict.fromkeys(self._watermarks, END)), began)
         self._closed = "finished"
         return table
@@ -232,7 +234,7 @@ class Join:
 
     def snapshot(self) -> bytes:
         """Return the state of the join as bytes, for ``crosswind.open(..., restore=)``."""
-        self._check_usable(None)
+        self._check_open()
         about = {
             "query": self._identity(),
             "sql": self._plan.queries[0].query.sql,
@@ -284,24 +286,29 @@ class Join:
     # -- taking tuples in ----------------------------------------------------
 
     def _check_stream(self, stream: str) -> None:
-        if stream not in self._schemas:
+        if not isinstance(stream, str) or stream not in self._schemas:
             known = ", ".join(self._schemas)
             raise InputError(
-                f"no stream '{stream}' in this join; its streams are {known}.{did_you_mean(stream, self._schemas)}"
+                f"no stream '{stream}' in this join; its streams are {known}.{did_you_mean(str(stream), self._schemas)}"
             )
 
-    def _check_usable(self, stream: str | None) -> None:
+    def _check_open(self) -> None:
         if self._closed is not None:
             raise ClosedJoinError(
                 f"the join is {self._closed} and takes nothing more; open a new one with crosswind.open()."
             )
-        if stream is not None:
-            self._check_stream(stream)
+
+    def _check_usable(self, stream: str) -> None:
+        self._check_open()
+        self._check_stream(stream)
 
     def _to_ticks(self, stream: str, watermark: Any) -> int:
         field = self._schemas[stream].field(self._times[stream])
         try:
             value = watermark.as_py() if isinstance(watermark, pa.Scalar) else watermark
+            value = value.item() if isinstance(value, np.integer) else value
+            if pa.types.is_integer(field.type) and (not isinstance(value, int) or isinstance(value, bool)):
+                raise pa.ArrowTypeError("an integer is wanted")
             array = (
                 pa.array([value], pa.int32())
                 if isinstance(value, int) and pa.types.is_date32(field.type)
@@ -425,11 +432,12 @@ class Join:
         other = 1 - unit
         block = release.block
         size = len(block)
-        low = np.full(size, INT64_MIN) if self._rows[other] is None else release.before[other] - self._rows[other]
-        high = np.full(size, INT64_MAX)
-        partner = released[other]
-        if self._rows[unit] is not None and partner is not None and block.numbers is not None:
-            last = np.searchsorted(partner.before[unit], block.numbers + self._rows[unit], side="right")
+        low, high = np.full(size, INT64_MIN), np.full(size, INT64_MAX)
+        partner, theirs, mine = released[other], self._rows[other], self._rows[unit]
+        if theirs is not None:
+            low = release.before[other] - theirs
+        if mine is not None and partner is not None and block.numbers is not None:
+            last = np.searchsorted(partner.before[unit], block.numbers + mine, side="right")
             high = partner.base + last.astype(np.int64) - 1
         if block.keep is not None:
             rows = np.flatnonzero(block.keep)

@@ -133,10 +133,11 @@ class Prober:
             self._scratch = _Scratch(self._bits, max(256, 2 * count))
         scratch = self._scratch
         columns = [block.columns[k] for k in self._intake.probe_at]
-        nulls = any([column.valid is not None for column in columns])
+        nulls = any(column.valid is not None for column in columns)
         ins: list[int] = []
         for column in columns:
-            ins += column.pointers() if nulls or column.text is not None else (address(column.values), 0, 0)
+            short = not nulls and column.text is None
+            ins += (column.at or address(column.values), 0, 0) if short else column.pointers()
         partners = [self._intake.partner_keys(block, dimension) for dimension in self._hashed]
         for keys, valid in partners:
             ins += [address(keys), address(valid)]

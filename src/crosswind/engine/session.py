@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from crosswind.engine.join import Join
-from crosswind.errors import CrosswindError, InputError, UnsupportedError, did_you_mean
+from crosswind.errors import CrosswindError, InputError, SnapshotError, UnsupportedError, did_you_mean
 from crosswind.io.arrow import as_table, ticks_of
 from crosswind.plan.compile import Plan, compile_plan
 from crosswind.query import parse, parse_duration
@@ -124,6 +124,10 @@ def open(
     [{'x': 10, 'a': 11}]
     """
     plan = plan_for(query, schemas, time=time)
+    if restore is not None and not isinstance(restore, bytes | bytearray | memoryview):
+        raise SnapshotError(f"restore got {type(restore).__name__}; pass what join.snapshot() returned: bytes.")
+    if basic_window is not None and (type(basic_window) is not int or basic_window < 1):
+        raise InputError(f"basic_window={basic_window!r} is not possible; give a whole number of tuples, at least 1.")
     choose("engine", engine, ENGINES)
     choose("index", index, INDEXES)
     if workers not in (None, 1):
@@ -145,6 +149,12 @@ def plan_for(
     query: str | Mapping[str, str], schemas: Mapping[str, pa.Schema], *, time: str | Mapping[str, str] = "ts"
 ) -> Plan:
     """Parse and compile ``query``, and refuse what this engine cannot run."""
+    if not isinstance(query, str | Mapping):
+        raise InputError(f"query must be SQL text, or a mapping of names to texts, got {type(query).__name__}.")
+    if not isinstance(time, str | Mapping):
+        raise InputError(
+            f"time must be the name of a column, or a mapping of streams to names, got {type(time).__name__}."
+        )
     texts = {"query": query} if isinstance(query, str) else dict(query)
     if not isinstance(schemas, Mapping):
         raise InputError(f"schemas must be a mapping of stream names to pyarrow schemas, got {type(schemas).__name__}.")

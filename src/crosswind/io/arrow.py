@@ -24,6 +24,7 @@ __all__ = [
     "leaf_vector",
     "pick",
     "plain_values",
+    "plain_vector",
     "read_columns",
     "ticks_of",
     "to_arrow",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 _STRING_VIEW, _BINARY_VIEW = pa.string_view().id, pa.binary_view().id
+_DATE = pa.date32().id
 _TICKS = (pa.timestamp("us").id, pa.int64().id)
 _SHAPES = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a dict of columns"
 
@@ -55,10 +57,18 @@ def read_columns(data: Any, schema: pa.Schema, names: Sequence[str], stream: str
 
 def plain_values(array: pa.Array, dtype: str) -> npt.NDArray[Any]:
     """Return the values of a plain fixed-width array, by the shortest way there is."""
-    if array.null_count:
+    if array.null_count or array.type.id == _DATE:  # NumPy keeps dates in 64 bits
         return fixed_values(array, dtype)
     values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=True)
     return values if values.dtype == dtype else values.view(dtype)
+
+
+def plain_vector(array: pa.Array, layout: Layout) -> Vector:
+    """Return a plain fixed-width array as a vector that knows its address."""
+    values = plain_values(array, layout.dtype)
+    buffer = array.buffers()[1]
+    at = 0 if buffer is None or not len(values) else buffer.address + array.offset * values.itemsize
+    return Vector(layout, values, validity(array), at=at)
 
 
 def _without_view(of: pa.DataType) -> pa.DataType:
@@ -82,7 +92,7 @@ def _read(data: Any, schema: pa.Schema | None, stream: str) -> pa.Table:
             return _read(data.to_arrow(), schema, stream)
         if type(data).__module__.partition(".")[0] == "pandas":
             return pa.Table.from_pandas(data, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError) as error:
         raise InputError(f"stream '{stream}': the batch cannot be read as Arrow data: {error}") from None
     raise InputError(f"stream '{stream}': got {type(data).__name__}, which is not Arrow-shaped; push {_SHAPES}.")
 
@@ -110,7 +120,7 @@ def pick(table: pa.Table, schema: pa.Schema, names: Sequence[str], stream: str) 
             trouble = f"has {same} columns named '{name}'" if same else f"has no column '{name}'"
             raise InputError(
                 f"stream '{stream}': the batch {trouble}; it has {', '.join(table.schema.names) or 'no columns'}."
-                f"{did_you_mean(name, table.schema.names)} The join was opened with the schema "
+                f"{'' if same else did_you_mean(name, table.schema.names)} The join was opened with the schema "
                 f"{_show(schema)}: push batches with these columns."
             )
         picked[name] = _convert(table.column(index), _without_view(schema.field(name).type), name, stream)

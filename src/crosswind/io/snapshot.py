@@ -23,6 +23,7 @@ from crosswind.window.vector import Layout, Vector
 __all__ = ["Snapshot", "read_snapshot", "write_snapshot"]
 
 _FORMAT = 1
+_ABOUT = ("watermarks", "counts", "tuples_in", "late", "rejected", "results")
 _MAGIC = b"crosswind snapshot\n"
 
 
@@ -83,7 +84,16 @@ def read_snapshot(data: bytes, identity: str, sql: str, layouts: list[list[Layou
             "Open the join with the query, schemas and time columns it was taken from."
         )
     at += size
+    try:
+        return _read_sections(view, at, head, layouts)
+    except (KeyError, OSError, pa.ArrowInvalid):
+        raise SnapshotError("the snapshot is damaged; take a new one with join.snapshot().") from None
+
+
+def _read_sections(view: memoryview, at: int, head: dict[str, Any], layouts: list[list[Layout]]) -> Snapshot:
     snapshot = Snapshot(head["about"])
+    if not snapshot.about.keys() >= set(_ABOUT):
+        raise KeyError("about")
     for section in head["sections"]:
         body = view[at : at + section["bytes"]]
         if len(body) != section["bytes"]:

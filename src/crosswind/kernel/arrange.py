@@ -6,6 +6,7 @@ places. The starts are the directory in which probes look cells up.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from crosswind.kernel.jit import load_source
 
-__all__ = ["grid_cells", "group", "hash_cells", "hash_keys", "hash_texts", "hash_wides"]
+__all__ = ["float_keys", "grid_cells", "group", "hash_cells", "hash_keys", "hash_texts", "hash_wides"]
 
 _Array = npt.NDArray[Any]
 
@@ -38,6 +39,32 @@ def add_axis(values, origin, scale, cells, out, times):
         else:
             c = np.int64(0)
         out[i] = np.int32(out[i] * times + c)
+
+
+@jit("void(int64, int32[::1])")
+def keys_32(values, keys):
+    """Fill the keys of floats: Spark's order, -0.0 as 0.0, one key for all NaNs."""
+    for i in range(keys.shape[0]):
+        bits = fetch(values, i, np.int32)
+        size = bits & np.int32(0x7FFFFFFF)
+        if size > np.int32(0x7F800000):
+            bits = np.int32(0x7FC00000)
+        elif size == 0:
+            bits = np.int32(0)
+        keys[i] = bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
+
+
+@jit("void(int64, int64[::1])")
+def keys_64(values, keys):
+    """Fill the keys of doubles."""
+    for i in range(keys.shape[0]):
+        bits = fetch(values, i, np.int64)
+        size = bits & np.int64(0x7FFFFFFFFFFFFFFF)
+        if size > np.int64(0x7FF0000000000000):
+            bits = np.int64(0x7FF8000000000000)
+        elif size == 0:
+            bits = np.int64(0)
+        keys[i] = bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
 @jit("void(int32[::1], int32[::1], int64[::1])")
@@ -77,8 +104,16 @@ def mix_texts(offsets, text, hashes):
 '''
 
 
+@lru_cache(maxsize=1)
 def _kernels() -> Any:
     return load_source(_SOURCE)
+
+
+def float_keys(address: int, count: int, bits: int) -> _Array:
+    """Return the keys of ``count`` floats of ``bits`` at ``address``."""
+    keys = np.empty(count, dtype=np.int32 if bits == 32 else np.int64)
+    (_kernels().keys_32 if bits == 32 else _kernels().keys_64)(address, keys)
+    return keys
 
 
 def grid_cells(axes: list[tuple[_Array, float, float, int]], count: int) -> npt.NDArray[np.int32]:

@@ -81,7 +81,8 @@ def box_source(bits: tuple[int, ...], block: int) -> str:
         at = HEAD + DIMENSION * d
         load.append("            if h0:")
         load.append(f"                a{d} = half_of(low{d}, runs[r, {at + 2}], runs[r, {at + 3}])")
-        load.append(f"                b{d} = half_of(np.int64(np.uint64(low{d}) + np.uint64(wide{d})), runs[r, {at + 2}], runs[r, {at + 3}])")
+        high = f"np.int64(np.uint64(low{d}) + np.uint64(wide{d}))"
+        load.append(f"                b{d} = half_of({high}, runs[r, {at + 2}], runs[r, {at + 3}])")
         load.append(f"                skip |= b{d} < 0 or a{d} > 65535")
         load.append(f"                a{d} = max(a{d}, 0)")
         load.append(f"                b{d} = min(b{d}, 65535) - a{d}")

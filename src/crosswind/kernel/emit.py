@@ -81,12 +81,17 @@ class Leaf:
 
 @dataclass(frozen=True)
 class _Value:
-    """An emitted value: its code (or high/low halves, or text), and its validity (None: always)."""
+    """An emitted value: its code (or high/low halves, or text), and its validity (None: always).
+
+    ``beyond`` (where overflow is not a fault) is true where the exact value lies beyond the
+    64-bit range; ``code`` is then the end of the range on that side.
+    """
 
     code: str
     valid: str | None
     low: str = ""
     text: tuple[str, str, str] = ("", "", "")
+    beyond: str | None = None
 
 
 def _ticks(of: SqlType) -> int:
@@ -114,15 +119,26 @@ class Emitter:
         Put before every line.
     prefix : str
         Begins the names of variables.
+    saturate : bool
+        Let sums that overflow stop at the end of the range, known to be beyond it,
+        instead of being faults.
     """
 
-    def __init__(self, leaves: Mapping[Expr, Leaf | str], facts: Facts, indent: str, prefix: str = "v") -> None:
+    def __init__(
+        self,
+        leaves: Mapping[Expr, Leaf | str],
+        facts: Facts,
+        indent: str,
+        prefix: str = "v",
+        saturate: bool = False,
+    ) -> None:
         self.lines: list[str] = []
         self.functions: dict[str, UserFunction] = {}
         self.constants: list[str] = []
         self.checks = False
         self.indent = indent
         self._prefix = prefix
+        self._saturate = saturate
         self._leaves = leaves
         self._facts = facts
         self._guard: str | None = None
@@ -226,7 +242,19 @@ class Emitter:
             case _:
                 total = of.kind is Kind.FLOAT and (nans or self._facts.nans)
                 code = _TOTAL[op].format(a=a.code, b=b.code) if total else f"{a.code} {_SYMBOL[op]} {b.code}"
+                if a.beyond is not None or b.beyond is not None:
+                    code = self._compare_beyond(op, a, b, code)
         return _Value(self._name(code), valid)
+
+    def _compare_beyond(self, op: str, a: _Value, b: _Value, code: str) -> str:
+        """Return the comparison where a side may lie beyond the range: its sign decides."""
+        for side, low, high in ((a, "lt", "gt"), (b, "gt", "lt")):
+            if side.beyond is not None:
+                holds_low = op in ("ne", low, low.replace("t", "e"))
+                holds_high = op in ("ne", high, high.replace("t", "e"))
+                decided = f"({holds_low} if {side.code} < 0 else {holds_high})"
+                code = f"({decided} if {side.beyond} else ({code}))"
+        return code
 
     def _arithmetic(self, expr: Call) -> _Value:
         args = [self.emit(arg) for arg in expr.args]
@@ -247,12 +275,18 @@ class Emitter:
         return self._checked(f"{_CHECKED[op]}({wide[0]}, {wide[1]})", valid)
 
     def _absolute(self, expr: Call, code: str, valid: str | None) -> _Value:
-        if bounds(expr.args[0])[0] <= INT64_MIN:
+        if bounds(expr.args[0])[0] <= INT64_MIN and not self._saturate:
             self._fault(f"{code} == np.int64({INT64_MIN})", valid)
         return _Value(self._name(f"np.int64(abs({code}))"), valid)
 
     def _checked(self, call: str, valid: str | None) -> _Value:
         value = self._name(call + "  # (value, overflowed)")
+        if self._saturate:  # a sum that wrapped has the wrong sign
+            end = f"(np.int64({INT64_MAX}) if {value}[0] < 0 else np.int64({INT64_MIN}))"
+            if call.startswith("mul"):
+                factor = call[call.index("(") + 1 : call.rindex(", ")]
+                end = f"(np.int64({INT64_MAX}) if {factor} > 0 else np.int64({INT64_MIN}))"
+            return _Value(self._name(f"{end} if {value}[1] else {value}[0]"), valid, beyond=self._name(f"{value}[1]"))
         self._fault(f"{value}[1]", valid)
         return _Value(self._name(f"{value}[0]"), valid)
 
@@ -420,7 +454,8 @@ class Emitter:
                 scaled = self._checked(f"mul_checked({wide}, np.int64({factor}))", arg.valid)
             else:
                 scaled = _Value(self._name(f"{wide} * np.int64({factor})"), arg.valid)
-            self._fit(scaled.code, (low, high), target, arg.valid)
+            if not self._saturate:
+                self._fit(scaled.code, (low, high), target, arg.valid)
             return scaled
         if source.kind is Kind.DECIMAL:
             drop = 10 ** (source.scale - (target.scale if target.kind is Kind.DECIMAL else 0))
@@ -433,7 +468,8 @@ class Emitter:
             wide = self._name(f"{wide} // np.int64({86_400 * _ticks(source)})")
         elif source.kind is target.kind and source.unit and _ticks(source) > _ticks(target):
             wide = self._name(f"{wide} // np.int64({_ticks(source) // _ticks(target)})")
-        self._fit(wide, bounds(expr.args[0]), target, arg.valid)
+        if not self._saturate:
+            self._fit(wide, bounds(expr.args[0]), target, arg.valid)
         return _Value(self._name(wide), arg.valid)
 
     def _fit(self, code: str, span: tuple[int, int], target: SqlType, valid: str | None) -> None:

@@ -31,7 +31,9 @@ _LOCK = threading.Lock()
 def jit(signature: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a function without the GIL, with IEEE division, cached on disk."""
     settings: dict[str, Any] = {"nogil": True, "error_model": "numpy", "cache": True, **options}
-    return numba.njit(signature, **settings) if signature else numba.njit(**settings)
+    decorator: Callable[[Callable[..., Any]], Callable[..., Any]]
+    decorator = numba.njit(signature, **settings) if signature else numba.njit(**settings)
+    return decorator
 
 
 def cache_folder() -> Path:

@@ -28,9 +28,10 @@ __all__ = [
     "whole_box",
 ]
 
-PLAN = 7
+PLAN = 8
 """Numbers that describe a condition: dimension, least key, span of keys, offsets of the values
-0 and 1, width of floats (0: integers), and whether it holds below its end (1) or above."""
+0 and 1, width of floats (0: integers), whether it holds below its end (1) or above, and, if
+infinities and NaN fall out of line, the offset of infinity (else 0)."""
 
 
 def _float_of_key(source, target, bits):
@@ -110,7 +111,9 @@ def _offset_near(value, bits, first, span):
 
 
 # The state of a search, in an array of uint64: offset to test, greatest that passed, least
-# that failed, whether some passed (1) or failed (2), step, distance to jump, then the plan.
+# that failed, flags, step, distance to jump, then the plan: least key, last offset to test,
+# offset of 1, width, upper, offset of infinity, first offset to test. Flags: some passed (1),
+# some failed (2), the condition holds at minus infinity (4), at infinity (8), at NaN (16).
 
 
 @jit("void(uint64[:, ::1], int64)")
@@ -128,6 +131,28 @@ def start(m, plans, condition):
     m[0], m[1], m[2] = plan[3], 0, plan[2]
     m[3], m[4], m[5] = 0, 0, 1
     m[6], m[7], m[8], m[9], m[10] = plan[1], plan[2], plan[4], plan[5], plan[6]
+    m[11], m[12] = plan[7], 0
+    if plan[7] != 0:  # finite values first
+        m[7], m[12] = plan[7] - np.uint64(1), 1
+
+
+@jit("boolean(uint64[::1], boolean)")
+def _special(m, truth):
+    """After the finite values: test minus infinity, infinity and NaN, if they are out of line."""
+    if m[11] == 0:
+        return False
+    if m[4] == 2:
+        m[0], m[4] = 0, 3
+    elif m[4] == 3:
+        m[3] |= np.uint64(4) if truth else np.uint64(0)
+        m[0], m[4] = m[11], 4
+    elif m[4] == 4:
+        m[3] |= np.uint64(8) if truth else np.uint64(0)
+        m[0], m[4] = m[11] + np.uint64(1), 5
+    else:
+        m[3] |= np.uint64(16) if truth else np.uint64(0)
+        return False
+    return True
 
 
 @jit("boolean(uint64[::1], float64[::1], boolean, float64)")
@@ -140,13 +165,15 @@ def search_on(m, f, truth, apart):
     where they would meet, further steps double away from it until the end is bracketed,
     then halve.
     """
-    span = m[7]
+    span, least = m[7], m[12]
+    if m[4] >= 3:
+        return _special(m, truth)
     if m[4] == 0:
         f[0] = apart
         m[0], m[4] = m[8], 1
         return True
     if m[4] == 1:
-        m[0] = _offset_near(-f[0] / (apart - f[0]), m[9], m[6], span)
+        m[0] = max(_offset_near(-f[0] / (apart - f[0]), m[9], m[6], span), least)
         m[4] = 2
         return True
     t, jump = m[0], m[5]
@@ -154,7 +181,7 @@ def search_on(m, f, truth, apart):
         m[1] = t
         m[3] |= np.uint64(1)
         if t == span:
-            return False
+            return _special(m, False)
         if not m[3] & np.uint64(2):
             m[0] = t + jump if span - t > jump else span
             m[5] = jump * np.uint64(2)
@@ -162,16 +189,34 @@ def search_on(m, f, truth, apart):
     else:
         m[2] = t
         m[3] |= np.uint64(2)
-        if t == 0:
-            return False
+        if t == least:
+            return _special(m, False)
         if not m[3] & np.uint64(1):
-            m[0] = t - jump if t > jump else np.uint64(0)
+            m[0] = t - jump if t - least > jump else least
             m[5] = jump * np.uint64(2)
             return True
     if m[2] - m[1] <= 1:
-        return False
+        return _special(m, False)
     m[0] = m[1] + (m[2] - m[1]) // np.uint64(2)
     return True
+
+
+@jit("boolean(uint64[::1], uint64, uint64[::1], uint64[::1], boolean, uint64)")
+def _hull(m, d, lows, highs, passes, last):
+    """Narrow the box to a hull of where a condition holds; return whether that is nowhere."""
+    bottom, top = m[3] & np.uint64(4) != 0, m[3] & np.uint64(24) != 0
+    if m[10] != 0:
+        if not passes and not bottom and not top:
+            return True
+        highs[d] = min(highs[d], last if top else m[1] if passes else np.uint64(0))
+        return False
+    finite = not passes or m[1] < m[7]
+    if not finite and not bottom and not top:
+        return True
+    if not bottom:
+        start = (m[1] + np.uint64(1) if passes else m[12]) if finite else m[11]
+        lows[d] = max(lows[d], start)
+    return False
 
 
 @jit("boolean(uint64[::1], uint64[:, ::1], int64, uint64[::1], uint64[::1])")
@@ -179,6 +224,8 @@ def end_of(m, plans, condition, lows, highs):
     """Narrow the box to where the condition holds; return whether nothing is left."""
     d = plans[condition, 0]
     passes = m[3] & np.uint64(1) != 0
+    if m[11] != 0:
+        return _hull(m, d, lows, highs, passes, plans[condition, 2])
     if m[10] != 0:
         highs[d] = min(highs[d], m[1])
         return not passes

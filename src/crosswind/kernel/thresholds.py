@@ -57,7 +57,7 @@ def threshold_source(dimensions: tuple[Dimension, ...], leaves: tuple[Expr, ...]
     lines = [
         *_IMPORTS,
         "",
-        f"PLANS = np.array([{plans}], dtype=np.uint64).reshape(-1, 7)",
+        f"PLANS = np.array([{plans}], dtype=np.uint64).reshape(-1, 8)",
         f"SPANS = ({spans},)",
         "",
         "",
@@ -106,7 +106,8 @@ def _plan(d: int, dimension: Dimension, condition: Condition) -> tuple[int, ...]
     if of.kind is Kind.FLOAT:
         one = {32: 0x3F800000, 64: 0x3FF0000000000000}[of.bits] - first
     width = of.bits if of.kind is Kind.FLOAT else 0
-    return d, first % 2**64, last - first, zero, one, width, int(condition.upper)
+    infinity = {32: 0x7F800000, 64: 0x7FF0000000000000}.get(width, 0) - first
+    return d, first % 2**64, last - first, zero, one, width, int(condition.upper), infinity if condition.loose else 0
 
 
 def _test_lines(
@@ -115,7 +116,9 @@ def _test_lines(
     """Return lines that evaluate condition ``number`` at ``key``: its truth, and how far it is off."""
     _, dimension, condition = placed
     value = f"value{number}"
-    emitter = Emitter({**leaves_at(leaves, "p", "j"), dimension.expr: value}, facts, "", prefix=f"c{number}v")
+    emitter = Emitter(
+        {**leaves_at(leaves, "p", "j"), dimension.expr: value}, facts, "", prefix=f"c{number}v", saturate=True
+    )
     atom = condition.atom
     truth = emitter.is_true(atom)
     left, right = (emitter.emit(arg).code for arg in atom.args) if isinstance(atom, Call) else ("0", "0")
@@ -157,6 +160,7 @@ def _box_lines(dimensions: tuple[Dimension, ...], at: int) -> list[str]:
             first = first_and_last(of, dimension.bits)[0] % 2**64
             floats = of.bits if of.kind is Kind.FLOAT else 0
             ends = f"lows[{d}], highs[{d}], {first}, {dimension.bits}, {floats}"
+            lines.append(f"        empty |= lows[{d}] > highs[{d}]")
             lines.append(f"        least{d} = box_ends(outs, {base}, j, {ends})")
     equal = [d for d, dimension in enumerate(dimensions) if dimension.equality]
     if equal:
@@ -186,7 +190,7 @@ class ThresholdKernel:
 
     def room(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]:
         """Return memory for one caller's searches."""
-        ends = np.zeros((4, max(11, len(self.spans))), dtype=np.uint64)
+        ends = np.zeros((4, max(13, len(self.spans))), dtype=np.uint64)
         ends[0, : len(self.spans)] = self.spans
         return ends, np.zeros(1)
 

@@ -60,7 +60,7 @@ def cast_factor(expr: Call) -> int:
     """Return what a widening cast multiplies machine integers with (1: nothing)."""
     source, target = expr.args[0].type, expr.type
     if target.kind is Kind.DECIMAL and source.kind in (Kind.INT, Kind.DECIMAL):
-        return 10 ** max(0, target.scale - (source.scale if source.kind is Kind.DECIMAL else 0))
+        return int(10 ** max(0, target.scale - (source.scale if source.kind is Kind.DECIMAL else 0)))
     if target.kind in (Kind.TIMESTAMP, Kind.DURATION):
         if source.kind is Kind.DATE:
             return 86_400 * UNITS_PER_SECOND[target.unit]
@@ -77,7 +77,7 @@ def machine_literal(literal: Literal) -> int | float | None:
     if isinstance(value, bool):
         return int(value)
     if literal.type.kind is Kind.DECIMAL and isinstance(value, int):
-        return value * 10**literal.type.scale
+        return int(value * 10**literal.type.scale)
     return value if isinstance(value, int | float) else None
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from crosswind.plan.bounds import may_overflow
 from crosswind.plan.logic import And, Atom, Formula, conjuncts
-from crosswind.query.tree import Call, Column, Expr, Literal, roles_of
+from crosswind.query.tree import Call, Column, Expr, Literal, roles_of, walk
 from crosswind.query.types import BOOL, Kind, SqlType
 
 __all__ = ["Box", "Condition", "Dimension", "box_of", "key_bits"]
@@ -32,11 +32,14 @@ _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 class Condition:
     """A comparison that holds for an interval of a dimension.
 
-    ``upper``: it holds up to some key (else: from some key on).
+    ``upper``: it holds up to some key (else: from some key on). ``loose``: that is so
+    for finite values, but infinities and NaN may fall out of line (inf - inf is NaN, and
+    NaN stays greatest when it is negated); the interval is then only a hull.
     """
 
     atom: Expr
     upper: bool
+    loose: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,10 @@ def box_of(condition: Formula, unit: int) -> Box:
             continue
         expr, conditions, is_equality = recognised
         found.setdefault(expr, []).extend(conditions)
-        if is_equality:
+        loose = any(condition.loose for condition in conditions)
+        if loose:
+            rest.append(part)
+        if is_equality and not loose:
             equal.add(expr)
     dimensions = [
         Dimension(expr, key_bits(expr.type), tuple(conditions), expr in equal) for expr, conditions in found.items()
@@ -125,7 +131,7 @@ def _hashed(expr: Expr, unit: int) -> Dimension | None:
 
 def _recognise(expr: Expr, unit: int) -> tuple[Expr, list[Condition], bool] | None:
     """Return the window expression of which ``expr`` is an interval, and its conditions."""
-    if not (isinstance(expr, Call) and expr.op in _TURNED) or may_overflow(expr):
+    if not (isinstance(expr, Call) and expr.op in _TURNED) or not all(map(_exact_at_the_end, expr.args)):
         return None
     left, right = expr.args
     op = expr.op
@@ -139,24 +145,56 @@ def _recognise(expr: Expr, unit: int) -> tuple[Expr, list[Condition], bool] | No
         if place is None or right.type.kind is Kind.DECIMAL:
             return None
         minus = Call(right.type, "neg", (right,))
-        if may_overflow(minus):
+        if may_overflow(minus) or not _exact_at_the_end(inner):
             return None
         low = Call(BOOL, {"lt": "gt", "le": "ge"}[op], (inner, minus))
         high = Call(BOOL, op, (inner, right))
-        return place[0], [_condition(low, "ge", place[1]), _condition(high, "le", place[1])], False
+        loose = not _orderly(inner, place[0])
+        return place[0], [_condition(low, "ge", place[1], loose), _condition(high, "le", place[1], loose)], False
     place = _monotone(left, unit)
     if place is None:
         return None
     target, rising = place
+    loose = not _orderly(left, target)
     if op == "eq":
         parts = [(Call(BOOL, "ge", (left, right)), "ge"), (Call(BOOL, "le", (left, right)), "le")]
         exact = left == target or (isinstance(left, Call) and left.type.kind is not Kind.FLOAT)
-        return target, [_condition(atom, kind, rising) for atom, kind in parts], exact
-    return target, [_condition(Call(BOOL, op, (left, right)), op, rising)], False
+        return target, [_condition(atom, kind, rising, loose) for atom, kind in parts], exact
+    return target, [_condition(Call(BOOL, op, (left, right)), op, rising, loose)], False
 
 
-def _condition(atom: Expr, op: str, rising: bool) -> Condition:
-    return Condition(atom, (op in ("lt", "le")) == rising)
+def _condition(atom: Expr, op: str, rising: bool, loose: bool) -> Condition:
+    return Condition(atom, (op in ("lt", "le")) == rising, loose)
+
+
+def _exact_at_the_end(side: Expr) -> bool:
+    """Whether a compared side overflows at most in its last operation.
+
+    There the exact result is still known to be beyond every 64-bit integer, which is all
+    that a comparison needs.
+    """
+    side = side.args[0] if isinstance(side, Call) and side.op == "abs" else side
+    if not may_overflow(side):
+        return True
+    last = isinstance(side, Call) and (side.op in ("add", "sub") or (side.op == "cast" and not side.type.is_wide))
+    return last and isinstance(side, Call) and not any(map(may_overflow, side.args))
+
+
+def _orderly(side: Expr, target: Expr) -> bool:
+    """Whether ``side`` follows ``target`` in order even at infinities and NaN.
+
+    So it is for integers, and for floats that are converted, or moved by constants.
+    """
+    if side == target or target.type.kind is not Kind.FLOAT:
+        return True
+    if not isinstance(side, Call) or side.op not in ("cast", "add", "sub", "mul"):
+        return False
+    first, *others = side.args if target in walk(side.args[0]) else reversed(side.args)
+    if any(not isinstance(other, Literal) for other in others) or (side.op == "sub" and first is not side.args[0]):
+        return False
+    if side.op == "mul" and not all(isinstance(o, Literal) and float(o.value or 0) > 0 for o in others):
+        return False
+    return _orderly(first, target)
 
 
 def _inside_abs(expr: Expr) -> Expr | None:

@@ -169,7 +169,8 @@ class _Compiler:
         """Add a query: for each of its streams, a route through the windows of the others."""
         self.conditions = conditions
         for source in units:
-            joined, tag, left = (source,), source, list(conditions)
+            joined: tuple[int, ...] = (source,)
+            tag, left = source, list(conditions)
             for target in _probe_order(source, units, conditions):
                 route = self.routes[tag]
                 if target not in route.probe:

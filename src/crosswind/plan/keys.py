@@ -21,14 +21,16 @@ PAD = 64
 def _flip(bits: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Map the bits of floats to integers of the same order, and back."""
     width = bits.dtype.itemsize * 8
-    return bits ^ ((bits >> (width - 1)) & bits.dtype.type(2 ** (width - 1) - 1))
+    flipped: npt.NDArray[Any] = bits ^ ((bits >> (width - 1)) & bits.dtype.type(2 ** (width - 1) - 1))
+    return flipped
 
 
 def encode(values: npt.NDArray[Any], of: SqlType, bits: int) -> npt.NDArray[Any]:
     """Return the keys of ``values`` of type ``of``."""
     if of.kind is not Kind.FLOAT:
         return values.astype(f"int{bits}", copy=False)
-    plain = values + values.dtype.type(0)  # -0.0 becomes 0.0
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        plain = values + values.dtype.type(0)  # -0.0 becomes 0.0
     nans = np.isnan(plain)
     if nans.any():
         plain[nans] = np.nan

@@ -157,9 +157,9 @@ def _recognise(atom: Atom) -> Key | list[Band] | None:
     difference = _linear(left).plus(_linear(right), -1)
     if op == "eq":
         sides = _sides(difference)
-        return sides and Key(sides[0], sides[1], -sides[2], difference.exact, atom)
+        return None if sides is None else Key(sides[0], sides[1], -sides[2], difference.exact, atom)
     half = _half(atom, difference, op == "lt")
-    return half and [half]
+    return None if half is None else [half]
 
 
 def _plain_key(atom: Atom, left: Expr, right: Expr) -> Key | None:

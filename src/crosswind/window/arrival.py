@@ -8,6 +8,7 @@ order, numbered.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +117,7 @@ class Sorter:
             elif other is None:
                 before.append(np.full(len(block), bases[k], dtype=np.int64))
             else:
-                side = "right" if k < unit else "left"
+                side: Literal["left", "right"] = "right" if k < unit else "left"
                 before.append(bases[k] + np.searchsorted(other.times, block.times, side=side).astype(np.int64))
         return Release(Block(block.times, block.columns, numbers, block.keep), tuple(before), bases[unit])
 

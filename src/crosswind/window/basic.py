@@ -114,7 +114,8 @@ class _Buffer:
     @property
     def nbytes(self) -> int:
         parts = (self.values, self.valid, self.text)
-        return sum(p.nbytes for p in parts if p is not None) + sum(c.nbytes for c in self.chunks)
+        arrow = sum(int(chunk.nbytes) for chunk in self.chunks)
+        return arrow + sum(part.nbytes for part in parts if part is not None)
 
 
 class BasicWindow:

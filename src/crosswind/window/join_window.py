@@ -149,7 +149,8 @@ class JoinWindow:
         while start < len(block):
             last = self._items[-1] if self._items else None
             if not isinstance(last, BasicWindow) or last.sealed:
-                room = max(self.capacity, min(len(block) - start, _RUN_MAX))  # a large batch makes one basic window
+                # a large batch makes one basic window, if that is a small part of the whole
+                room = max(self.capacity, min(len(block) - start, len(self) // _SHARE, _RUN_MAX))
                 last = BasicWindow(self.layouts, room, self.numbered)
                 self._items.append(last)
             stop = min(len(block), start + last.capacity - last.length)

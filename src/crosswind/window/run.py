@@ -73,10 +73,10 @@ class Run:
         self.time_min, self.time_max = int(block.times.min()), int(block.times.max())
         self.number_max = 0 if block.numbers is None else int(block.numbers.max())
         self._columns = [
-            Vector(column.layout, memory.take(column.values, places), None if k < keys else _taken(column.valid, places))
+            Vector(column.layout, memory.take(column.values, places), _taken(column.valid, places))
             if column.layout.storage is Storage.FIXED
             else column.take(places)
-            for k, column in enumerate(block.columns)
+            for column in block.columns
         ]
         self.halves = []
         if arrangement is None:  # arranged runs are searched in ranges too short to gain by a filter

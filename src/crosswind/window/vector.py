@@ -46,7 +46,8 @@ class Vector:
 
     FIXED: ``values`` of the layout's dtype. WIDE: pairs (low, high) of int64. TEXT:
     ``values`` are n + 1 int64 offsets into ``text``. OPAQUE: only ``arrow`` is set.
-    ``valid`` holds a byte a tuple, or is None where no value is null.
+    ``valid`` holds a byte a tuple, or is None where no value is null. ``at`` is the address
+    of the values, where it is known already (asking NumPy for it takes longer).
     """
 
     layout: Layout
@@ -54,6 +55,7 @@ class Vector:
     valid: npt.NDArray[np.uint8] | None = None
     text: npt.NDArray[np.uint8] | None = None
     arrow: pa.Array | None = None
+    at: int = 0
 
     def __len__(self) -> int:
         match self.layout.storage:
@@ -86,7 +88,7 @@ class Vector:
     def pointers(self) -> tuple[int, int, int]:
         """Return the addresses of values, validity (never 0) and text."""
         valid = self.valid if self.valid is not None else all_valid(len(self))
-        return address(self.values), address(valid), 0 if self.text is None else address(self.text)
+        return self.at or address(self.values), address(valid), 0 if self.text is None else address(self.text)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Vector:
         """Return the tuples at ``rows``, in that order."""
