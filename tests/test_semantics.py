@@ -489,3 +489,13 @@ def test_a_snapshot_of_another_query_is_refused(live):
         snapshot = join.snapshot()
     with pytest.raises(cw.SnapshotError):
         live.open(cross("RANGE 10", "ROWS 3"), SCHEMAS, restore=snapshot)
+
+
+def test_abs_against_nan_holds(engine):
+    sql = "SELECT R.x, S.a FROM R [RANGE 5], S [RANGE 5] WHERE abs(R.x) <= S.a"
+    tables = {
+        "R": pa.table({"x": pa.array([1.0, -5.0, float("nan")]), "ts": pa.array([1, 1, 1])}),
+        "S": pa.table({"a": pa.array([float("nan"), 2.0]), "ts": pa.array([1, 1])}),
+    }
+    found = sorted(str((row["x"], row["a"])) for row in engine.rows(sql, tables).to_pylist())
+    assert found == ["(-5.0, nan)", "(1.0, 2.0)", "(1.0, nan)", "(nan, nan)"]

@@ -127,8 +127,10 @@ class Index:
             lows, highs = self._boxes[d]
             inside = np.searchsorted(values, highs, "right") - np.searchsorted(values, lows, "left")
             share = float(inside.mean()) / len(values)
-            wide = np.minimum(highs, high) - np.maximum(lows, low)
-            width = float(np.median(wide[wide >= 0])) if (wide >= 0).any() else 0.0
+            with np.errstate(over="ignore", invalid="ignore"):
+                wide = np.minimum(highs, high) - np.maximum(lows, low)
+            wide = wide[(wide >= 0) & (wide < np.inf)]
+            width = float(np.sort(wide)[len(wide) // 2]) if len(wide) else 0.0
             sights.append(Sight(share, width, low, high))
         return sights
 

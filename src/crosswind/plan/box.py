@@ -144,13 +144,12 @@ def _recognise(expr: Expr, unit: int) -> tuple[Expr, list[Condition], bool] | No
         place = _monotone(inner, unit)
         if place is None or right.type.kind is Kind.DECIMAL:
             return None
-        minus = Call(right.type, "neg", (right,))
-        if may_overflow(minus) or not _exact_at_the_end(inner):
-            return None
-        low = Call(BOOL, {"lt": "gt", "le": "ge"}[op], (inner, minus))
-        high = Call(BOOL, op, (inner, right))
         loose = not _orderly(inner, place[0])
-        return place[0], [_condition(low, "ge", place[1], loose), _condition(high, "le", place[1], loose)], False
+        low = _lower_half(inner, right, op, place[1], loose)
+        if low is None:
+            return None
+        high = _condition(Call(BOOL, op, (inner, right)), op, place[1], loose)
+        return place[0], [low, high], False
     place = _monotone(left, unit)
     if place is None:
         return None
@@ -161,6 +160,21 @@ def _recognise(expr: Expr, unit: int) -> tuple[Expr, list[Condition], bool] | No
         exact = left == target or (isinstance(left, Call) and left.type.kind is not Kind.FLOAT)
         return target, [_condition(atom, kind, rising, loose) for atom, kind in parts], exact
     return target, [_condition(Call(BOOL, op, (left, right)), op, rising, loose)], False
+
+
+def _lower_half(inner: Expr, right: Expr, op: str, rising: bool, loose: bool) -> Condition | None:
+    """Return the half of ``|inner| <= right`` that bounds ``inner`` from below.
+
+    For floats it is ``-inner <= right``, which holds for a NaN on the right, as it must;
+    for integers ``inner >= -right``, where only the right side could leave the range.
+    """
+    if inner.type.kind is Kind.FLOAT:
+        return _condition(Call(BOOL, op, (Call(inner.type, "neg", (inner,)), right)), op, not rising, loose)
+    minus = Call(right.type, "neg", (right,))
+    if may_overflow(minus) or not _exact_at_the_end(inner):
+        return None
+    turned = {"lt": "gt", "le": "ge"}[op]
+    return _condition(Call(BOOL, turned, (inner, minus)), turned, rising, loose)
 
 
 def _condition(atom: Expr, op: str, rising: bool, loose: bool) -> Condition:
