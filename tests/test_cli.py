@@ -225,7 +225,7 @@ class JoinStub:
         self.clock = clock
         self.push_s = push_s
         self.pushed: list[tuple[float, str, int]] = []
-        self.stats = cw.Stats({}, {}, {}, 0, 0, {"R": 1}, {}, 0, 0, {}, "kang", "scan")
+        self.stats = cw.Stats({}, {}, {}, 0, 0, {"R": 1}, {}, 0, 0, {}, "kang", {}, {})
 
     def push(self, stream: str, batch: pa.Table) -> pa.Table:
         self.pushed.append((round(self.clock.now(), 3), stream, batch.num_rows))

@@ -499,3 +499,11 @@ def test_abs_against_nan_holds(engine):
     }
     found = sorted(str((row["x"], row["a"])) for row in engine.rows(sql, tables).to_pylist())
     assert found == ["(-5.0, nan)", "(1.0, 2.0)", "(1.0, nan)", "(nan, nan)"]
+
+
+def test_zeros_and_nans_are_found_by_hash(engine):
+    sql = "SELECT R.x, S.a FROM R [RANGE 5], S [RANGE 5] WHERE R.x = S.a"
+    values = [0.0, -0.0, float("nan"), 1.0, float("inf"), float("-inf")]
+    table = pa.table({"x": pa.array(values * 4), "ts": pa.array([1] * 24)})
+    other = pa.table({"a": pa.array(values), "ts": pa.array([1] * 6)})
+    assert engine.rows(sql, {"R": table, "S": other}).num_rows == 4 * (2 * 2 + 4)

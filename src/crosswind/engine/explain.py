@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from crosswind.engine.probe import pair_spec
 from crosswind.engine.session import ENGINES, INDEXES, choose, plan_for
 from crosswind.plan.explain import Section, describe, is_unselective, pairs_per_second
+from crosswind.query.format import format_expr
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,12 +59,33 @@ def explain(
     sections = [
         *describe(plan),
         ("engine", ["kang: one worker scans, inserts, invalidates (the only engine of this version)"]),
-        ("index", ["scan: every pair in the windows is compared (the only index of this version)"]),
+        ("index", _index_lines(plan, index)),
         ("cost", [_cost(plan)]),
         ("warnings", _warnings(plan)),
     ]
     text = "\n".join(_lay_out(section) for section in sections if section[1])
     return f"{text}\n\n{_sources(plan)}" if verbose else text
+
+
+def _index_lines(plan: Plan, index: str) -> list[str]:
+    """Say, for each window, what can be looked up in it, and how the choice is made."""
+    streams = tuple(unit.stream for unit in plan.units)
+    lines = []
+    for unit, access in enumerate(plan.accesses):
+        equal = [format_expr(d.expr, streams) for d in access.dimensions if d.equality]
+        other = [format_expr(d.expr, streams) for d in access.dimensions if not d.equality]
+        name = streams[unit].alias
+        if not access.dimensions:
+            lines.append(f"{name}: scan, pair by pair (no comparison is an interval of a column)")
+        elif index == "scan":
+            lines.append(f"{name}: scan of {', '.join(equal + other)} (asked for)")
+        else:
+            able = [f"hash on {', '.join(equal)}"] if equal and index != "band" else []
+            able += [f"band on {', '.join(other or equal)}"] if (other or equal) and index != "hash" else []
+            lines.append(f"{name}: {' or '.join(able) or 'scan'}")
+    if index == "auto" and any(access.dimensions for access in plan.accesses):
+        lines.append("chosen from sampled selectivity while it runs: join.stats.index and .reason")
+    return lines
 
 
 def _lay_out(section: Section) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "reach",
     "search_on",
     "start",
+    "stored_key",
     "whole_box",
 ]
 
@@ -85,6 +86,16 @@ def mix_key(key, hashed):
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     return np.int64((h ^ (h >> np.uint64(32))) >> np.uint64(1))
+
+
+@jit("int64(int64, int64)")
+def stored_key(key, floats):
+    """Return the key under which the value of ``key`` is stored: one for both zeros, one for all NaNs."""
+    if floats == 32:
+        return np.int64(0) if key == -1 else np.int64(0x7FC00000) if key > 0x7F800000 else key
+    if floats == 64:
+        return np.int64(0) if key == -1 else np.int64(0x7FF8000000000000) if key > 0x7FF0000000000000 else key
+    return key
 
 
 @jit("uint64(float64, uint64, uint64, uint64)")

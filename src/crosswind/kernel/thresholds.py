@@ -38,7 +38,7 @@ OUT_DIMENSION = 4
 _SIGNATURE = '"int64(int64[::1], int64, int64[::1], int64[::1], uint64[:, ::1], uint64[:, ::1], float64[::1])"'
 _IMPORTS = [
     "from crosswind.kernel.search import box_ends, end_of, float32_of_key, float64_of_key, mix_key, reach, search_on",
-    "from crosswind.kernel.search import start, whole_box",
+    "from crosswind.kernel.search import start, stored_key, whole_box",
 ]
 _Placed = tuple[int, Dimension, Condition]
 
@@ -166,7 +166,9 @@ def _box_lines(dimensions: tuple[Dimension, ...], at: int) -> list[str]:
     if equal:
         hashed = "0"
         for d in equal:
-            hashed = f"mix_key(least{d}, {hashed})"
+            of = dimensions[d].expr.type
+            floats = of.bits if of.kind is Kind.FLOAT and not dimensions[d].hashed else 0
+            hashed = f"mix_key(stored_key(least{d}, {floats}), {hashed})"
         lines.append(f"        store(outs[3], j, {hashed})")
     return lines
 
