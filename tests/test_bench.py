@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from crosswind.bench import baseline, compare, equality, growth, kernel, latency, memory, rate, replay
+from crosswind.bench import baseline, compare, equality, growth, kernel, latency, memory, rate, replay, start
 from crosswind.bench.live import LiveJoin, expected_rows
 from crosswind.bench.machine import describe_machine, resident_bytes
 from crosswind.bench.others import Buckets, duckdb_join, polars_join, race, replay_once
@@ -201,6 +201,7 @@ TINY = {
     "growth": lambda: growth.measure(
         rate=500, window=1, factors=(1, 2), seconds=0.01, rounds=2, index="auto", tell=quiet
     ),
+    "start": lambda: start.measure(rounds=1, tell=quiet),
     "memory": lambda: memory.measure(rate=500, window=1, seconds=0.05, index="auto", tell=quiet),
 }
 
@@ -221,7 +222,7 @@ def test_every_benchmark_is_tested_and_has_quick_sizes():
     assert set(TINY) == set(BENCHMARKS) == set(QUICK)
 
 
-@pytest.mark.parametrize("name", [name for name in TINY if name != "memory"])
+@pytest.mark.parametrize("name", [name for name in TINY if name not in ("memory", "start")])
 def test_goals_are_judged_only_at_their_sizes(name):
     assert all(entry.goal is None for entry in tiny_report(name).measurements)
 

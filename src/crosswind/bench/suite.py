@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from crosswind.bench import compare, equality, growth, kernel, latency, memory, rate, replay
+from crosswind.bench import compare, equality, growth, kernel, latency, memory, rate, replay, start
 from crosswind.bench.record import Report
 
 __all__ = ["BENCHMARKS", "QUICK"]
@@ -19,6 +19,7 @@ BENCHMARKS: Mapping[str, Callable[..., Report]] = {
     "equality": equality.measure,
     "growth": growth.measure,
     "memory": memory.measure,
+    "start": start.measure,
 }
 
 QUICK: Mapping[str, Mapping[str, Any]] = {
@@ -30,6 +31,7 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
     "equality": {"keys": 20_000, "batch": 1_000, "window": 20_000, "seconds": 0.3, "rounds": 3},
     "growth": {"window": 10, "factors": (1, 4), "seconds": 0.2, "rounds": 3},
     "memory": {"rate": 2_000, "window": 60, "seconds": 2.0},
+    "start": {"rounds": 1},
 }
 """By benchmark, what differs from its defaults with ``--quick``. Small enough for the slowest index, so
 that goals, which are about other sizes, mostly do not apply."""

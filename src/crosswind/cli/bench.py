@@ -189,6 +189,14 @@ def memory(as_json: bool, **sizes: Any) -> None:
     _run("memory", sizes, as_json)
 
 
+@bench.command()
+@_rounds
+@_json
+def start(as_json: bool, **sizes: Any) -> None:
+    """Measure how long a new process takes to its first result."""
+    _run("start", sizes, as_json)
+
+
 @bench.command(name="all")
 @click.option("--quick", is_flag=True, help="Small sizes: whether everything works, not how fast it is.")
 @_json

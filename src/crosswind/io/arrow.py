@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crosswind.errors import ArithmeticOverflowError, InputError, did_you_mean
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
@@ -314,7 +313,7 @@ def ticks_of(array: pa.Array, factor: int, stream: str) -> tuple[npt.NDArray[np.
         array = array.cast(pa.date32())
     missing = np.asarray(array.is_null()) if array.null_count else None
     if array.type == pa.uint64():
-        array = pc.cast(array, pa.int64())
+        array = array.cast(pa.int64())
     dtype = (
         str(np.dtype(array.type.to_pandas_dtype())) if pa.types.is_integer(array.type) else f"int{array.type.bit_width}"
     )

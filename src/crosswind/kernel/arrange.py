@@ -27,7 +27,7 @@ from crosswind.kernel.runtime import fetch
 from crosswind.kernel.search import mix_key
 
 
-@jit("void(float64[::1], float64, float64, int64, int32[::1], int64)")
+@jit()
 def add_axis(values, origin, scale, cells, out, times):
     """Set ``out`` to ``out * times`` plus the cell of each value."""
     for i in range(values.shape[0]):
@@ -41,7 +41,7 @@ def add_axis(values, origin, scale, cells, out, times):
         out[i] = np.int32(out[i] * times + c)
 
 
-@jit("void(int64, int32[::1])")
+@jit()
 def keys_32(values, keys):
     """Fill the keys of floats: Spark's order, -0.0 as 0.0, one key for all NaNs."""
     for i in range(keys.shape[0]):
@@ -54,7 +54,7 @@ def keys_32(values, keys):
         keys[i] = bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
 
 
-@jit("void(int64, int64[::1])")
+@jit()
 def keys_64(values, keys):
     """Fill the keys of doubles."""
     for i in range(keys.shape[0]):
@@ -67,7 +67,7 @@ def keys_64(values, keys):
         keys[i] = bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
-@jit("void(int32[::1], int32[::1], int64[::1])")
+@jit()
 def group(cells, directory, places):
     """Fill the directory, and ``places`` with the tuples in the order of their cells."""
     for i in range(directory.shape[0]):
@@ -85,19 +85,19 @@ def group(cells, directory, places):
     directory[0] = 0
 
 
-@jit("void(int64[::1], int64[::1])")
+@jit()
 def mix(keys, hashes):
     """Fold ``keys`` into ``hashes``."""
     for i in range(keys.shape[0]):
         hashes[i] = mix_key(keys[i], hashes[i])
 
 
-@jit("void(int64[::1], int64, int32[::1])")
+@jit()
 def mix_texts(offsets, text, hashes):
     """Hash texts byte by byte (FNV-1a, 64 bits folded to 32)."""
     for i in range(hashes.shape[0]):
         h = np.uint64(0xCBF29CE484222325)
-        for b in range(offsets[i], offsets[i + 1]):
+        for b in range(fetch(offsets, i, np.int64), fetch(offsets, i + 1, np.int64)):
             h = (h ^ np.uint64(fetch(text, b, np.uint8))) * np.uint64(0x100000001B3)
         h ^= h >> np.uint64(32)
         hashes[i] = np.int32(np.uint32(h & np.uint64(0xFFFFFFFF)))
@@ -140,7 +140,8 @@ def hash_cells(hashes: npt.NDArray[np.int64], cells: int) -> npt.NDArray[np.int3
 def hash_texts(offsets: _Array, text: _Array) -> npt.NDArray[np.int32]:
     """Return a 32-bit key of each text; equal texts have equal keys."""
     hashes = np.empty(len(offsets) - 1, dtype=np.int32)
-    _kernels().mix_texts(np.ascontiguousarray(offsets), text.ctypes.data, hashes)
+    offsets = np.ascontiguousarray(offsets)
+    _kernels().mix_texts(offsets.ctypes.data, text.ctypes.data, hashes)
     return hashes
 
 

@@ -42,7 +42,7 @@ _SIGNATURE = (
 
 _CELL = '''
 
-@jit("int64(int64, int64, int64)")
+@jit()
 def half_of(key, base, shift):
     """Return the half key of ``key``: -1 below the base, more than 65535 above the last one."""
     if key < base:
@@ -51,7 +51,7 @@ def half_of(key, base, shift):
     return np.int64(offset) if offset < np.uint64(65536) else np.int64(65536)
 
 
-@jit("int64(float64, float64, float64, int64)")
+@jit()
 def cell(value, origin, scale, cells):
     """Return the cell of ``value`` on an axis; values beyond the ends belong to the end cells."""
     place = (value - origin) * scale

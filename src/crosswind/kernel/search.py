@@ -1,7 +1,8 @@
 """The search for the ends of a box: what is the same for all comparisons.
 
 Generated kernels only evaluate the comparison at a key; where to look next is decided
-here, in code that is compiled once. Keys are handled as unsigned offsets from the least
+here, in code that is compiled once, when a kernel that calls it is (a kernel from the disk
+cache brings it along, so that nothing is loaded for it). Keys are handled as unsigned offsets from the least
 key: they wrap where they must, which for signed integers is undefined to LLVM.
 """
 
@@ -79,7 +80,7 @@ def _bits_of_float64(typingctx, value):
     return types.int64(types.float64), codegen
 
 
-@jit("int64(int64, int64)")
+@jit()
 def mix_key(key, hashed):
     """Fold a key into a hash (never negative): all bits of the key reach the low ones."""
     h = np.uint64(key) ^ np.uint64(hashed)
@@ -88,7 +89,7 @@ def mix_key(key, hashed):
     return np.int64((h ^ (h >> np.uint64(32))) >> np.uint64(1))
 
 
-@jit("int64(int64, int64)")
+@jit()
 def stored_key(key, floats):
     """Return the key under which the value of ``key`` is stored: one for both zeros, one for all NaNs."""
     if floats == 32:
@@ -98,7 +99,7 @@ def stored_key(key, floats):
     return key
 
 
-@jit("uint64(float64, uint64, uint64, uint64)")
+@jit()
 def _offset_near(value, bits, first, span):
     """Return the offset, from key ``first``, of a value near ``value``: a place to start from."""
     if value != value:
@@ -127,7 +128,7 @@ def _offset_near(value, bits, first, span):
 # some failed (2), the condition holds at minus infinity (4), at infinity (8), at NaN (16).
 
 
-@jit("void(uint64[:, ::1], int64)")
+@jit()
 def whole_box(ends, dimensions):
     """Begin with a box that holds everything."""
     for d in range(dimensions):
@@ -135,7 +136,7 @@ def whole_box(ends, dimensions):
         ends[2, d] = ends[0, d]
 
 
-@jit("void(uint64[::1], uint64[:, ::1], int64)")
+@jit()
 def start(m, plans, condition):
     """Begin the search for the end of a condition."""
     plan = plans[condition]
@@ -147,7 +148,7 @@ def start(m, plans, condition):
         m[7], m[12] = plan[7] - np.uint64(1), 1
 
 
-@jit("boolean(uint64[::1], boolean)")
+@jit()
 def _special(m, truth):
     """After the finite values: test minus infinity, infinity and NaN, if they are out of line."""
     if m[11] == 0:
@@ -166,7 +167,7 @@ def _special(m, truth):
     return True
 
 
-@jit("boolean(uint64[::1], float64[::1], boolean, float64)")
+@jit()
 def search_on(m, f, truth, apart):
     """Note the outcome at the tested offset and choose the next; return False when the end is found.
 
@@ -212,7 +213,7 @@ def search_on(m, f, truth, apart):
     return True
 
 
-@jit("boolean(uint64[::1], uint64, uint64[::1], uint64[::1], boolean, uint64)")
+@jit()
 def _hull(m, d, lows, highs, passes, last):
     """Narrow the box to a hull of where a condition holds; return whether that is nowhere."""
     bottom, top = m[3] & np.uint64(4) != 0, m[3] & np.uint64(24) != 0
@@ -230,7 +231,7 @@ def _hull(m, d, lows, highs, passes, last):
     return False
 
 
-@jit("boolean(uint64[::1], uint64[:, ::1], int64, uint64[::1], uint64[::1])")
+@jit()
 def end_of(m, plans, condition, lows, highs):
     """Narrow the box to where the condition holds; return whether nothing is left."""
     d = plans[condition, 0]
@@ -248,7 +249,7 @@ def end_of(m, plans, condition, lows, highs):
     return False
 
 
-@jit("int64(int64[::1], int64, int64, uint64, uint64, uint64, int64, int64)")
+@jit()
 def box_ends(outs, at, j, low, high, first, bits, floats):
     """Store the ends of probe ``j`` in one dimension as keys and as doubles; return the least key."""
     least, most = np.int64(low + first), np.int64(high + first)
@@ -269,7 +270,7 @@ def box_ends(outs, at, j, low, high, first, bits, floats):
     return least
 
 
-@jit("void(int64[::1], int64, int64[::1])")
+@jit()
 def reach(outs, j, spans):
     """Store the times that probe ``j`` may meet, within the 64-bit range, and note their extent."""
     t = fetch(spans[0], j, np.int64)

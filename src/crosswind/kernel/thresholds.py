@@ -152,14 +152,16 @@ def _box_lines(dimensions: tuple[Dimension, ...], at: int) -> list[str]:
         base = OUT_HEAD + OUT_DIMENSION * d
         if dimension.hashed:
             key = f"np.int64(fetch(probe[{at}], j, np.int32))"
-            lines.append(f"        least{d} = box_ends(outs, {base}, j, 0, 0, np.uint64({key}), 32, 0)")
+            lines.append(
+                f"        least{d} = box_ends(outs, {base}, j, np.uint64(0), np.uint64(0), np.uint64({key}), 32, 0)"
+            )
             lines.append(f"        empty |= fetch(probe[{at + 1}], j, np.uint8) == 0")
             at += 2
         else:
             of = dimension.expr.type
             first = first_and_last(of, dimension.bits)[0] % 2**64
             floats = of.bits if of.kind is Kind.FLOAT else 0
-            ends = f"lows[{d}], highs[{d}], {first}, {dimension.bits}, {floats}"
+            ends = f"lows[{d}], highs[{d}], np.uint64({first}), {dimension.bits}, {floats}"
             lines.append(f"        empty |= lows[{d}] > highs[{d}]")
             lines.append(f"        least{d} = box_ends(outs, {base}, j, {ends})")
     equal = [d for d, dimension in enumerate(dimensions) if dimension.equality]
