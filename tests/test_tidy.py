@@ -18,12 +18,13 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "crosswind"
 
-EVERYONE = {"errors", "clock"}
+EVERYONE = {"errors", "clock", "loading"}
 """Modules beside the rooms that import nothing of ours and that everyone may import."""
 
 MAY_IMPORT = {
     "errors": set(),
     "clock": set(),
+    "loading": set(),
     "query": EVERYONE,
     "plan": EVERYONE | {"query"},
     "window": EVERYONE | {"query", "plan"},

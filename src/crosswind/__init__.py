@@ -25,6 +25,7 @@ from crosswind.errors import (
     SnapshotError,
     UnsupportedError,
 )
+from crosswind.loading import heavy_loading
 
 if TYPE_CHECKING:
     from crosswind import testing as testing
@@ -74,7 +75,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("crosswind.testing")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
+    with heavy_loading():
+        value = getattr(importlib.import_module(_LAZY[name]), name)
     globals()[name] = value
     return value
 

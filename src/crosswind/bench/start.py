@@ -27,8 +27,9 @@ sql = (
     f"WHERE R.x BETWEEN S.a - {width} AND S.a + {width} AND R.y BETWEEN S.b - {width} AND S.b + {width}"
 )
 def tuple_of(names):
-    time, key, value = (pa.repeat(pa.scalar(1, type=t), 1) for t in (pa.timestamp("us"), pa.int32(), pa.float32()))
-    return pa.RecordBatch.from_arrays([time, key, value], names=names)
+    types = (pa.timestamp("us"), pa.int32(), pa.float32())
+    arrays = [pa.Array.from_buffers(t, 1, [None, pa.py_buffer(bytes(8))]) for t in types]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
 r, s = tuple_of(["ts", "x", "y"]), tuple_of(["ts", "a", "b"])
 with cw.open(sql, {"R": r.schema, "S": s.schema}) as join:
     join.push("R", r)

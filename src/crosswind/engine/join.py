@@ -76,7 +76,7 @@ class Join:
         self._materialiser = Materialiser(plan, self._intakes)
         self._sorter = Sorter(len(plan.units))
         self._watermarks = {name: Watermark(lateness[name]) for name in streams}
-        self._nothing = self._materialiser.schema.empty_table()
+        self._nothing = pa.Table.from_batches([], schema=self._materialiser.schema)
         self._ordered = OrderedOutput(self._materialiser.schema) if ordered else None
         self._tuples_in = dict.fromkeys(streams, 0)
         self._late = dict.fromkeys(streams, 0)
@@ -189,7 +189,7 @@ class Join:
                 "late tuples were only counted (join.stats.late); open the join with keep_late=True to get them."
             )
         tables, self._late_tables[stream] = self._late_tables[stream], []
-        return pa.concat_tables(tables) if tables else self._schemas[stream].empty_table()
+        return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema=self._schemas[stream])
 
     def __enter__(self) -> Join:
         """Return the join itself."""

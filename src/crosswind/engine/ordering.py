@@ -49,7 +49,7 @@ class OrderedOutput:
     def pack(self) -> bytes:
         """Return what is held as bytes, for a snapshot."""
         times = np.concatenate([held for held, _ in self._held]) if self._held else np.empty(0, dtype=np.int64)
-        tables = [held for _, held in self._held] or [self._schema.empty_table()]
+        tables = [held for _, held in self._held] or [pa.Table.from_batches([], schema=self._schema)]
         table = pa.concat_tables(tables).append_column(_TIME, pa.array(times))
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:

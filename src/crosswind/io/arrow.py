@@ -22,7 +22,6 @@ __all__ = [
     "fixed_values",
     "leaf_vector",
     "pick",
-    "plain_values",
     "plain_vector",
     "read_columns",
     "ticks_of",
@@ -31,7 +30,6 @@ __all__ = [
 ]
 
 _STRING_VIEW, _BINARY_VIEW = pa.string_view().id, pa.binary_view().id
-_DATE = pa.date32().id
 _TICKS = (pa.timestamp("us").id, pa.int64().id)
 _SHAPES = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a dict of columns"
 
@@ -54,17 +52,9 @@ def read_columns(data: Any, schema: pa.Schema, names: Sequence[str], stream: str
     return pick(as_table(data, schema, stream), schema, names, stream)
 
 
-def plain_values(array: pa.Array, dtype: str) -> npt.NDArray[Any]:
-    """Return the values of a plain fixed-width array, by the shortest way there is."""
-    if array.null_count or array.type.id == _DATE:  # NumPy keeps dates in 64 bits
-        return fixed_values(array, dtype)
-    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=True)
-    return values if values.dtype == dtype else values.view(dtype)
-
-
 def plain_vector(array: pa.Array, layout: Layout) -> Vector:
     """Return a plain fixed-width array as a vector that knows its address."""
-    values = plain_values(array, layout.dtype)
+    values = fixed_values(array, layout.dtype)
     buffer = array.buffers()[1]
     at = 0 if buffer is None or not len(values) else buffer.address + array.offset * values.itemsize
     return Vector(layout, values, validity(array), at=at)
@@ -168,8 +158,8 @@ def fixed_values(array: pa.Array, dtype: str, per_value: int = 1) -> npt.NDArray
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
         return np.zeros(len(array) * per_value, dtype=dtype)
-    start, stop = array.offset * per_value, (array.offset + len(array)) * per_value
-    return np.frombuffer(buffer, dtype=dtype, count=stop)[start:]
+    width = np.dtype(dtype).itemsize * per_value  # not to_numpy(): that would import pandas
+    return np.frombuffer(buffer, dtype=dtype, count=len(array) * per_value, offset=array.offset * width)
 
 
 def _booleans(array: pa.Array) -> npt.NDArray[np.uint8]:
@@ -308,7 +298,7 @@ def _text_to_arrow(vector: Vector, of: pa.DataType, nulls: pa.Buffer | None) -> 
 def ticks_of(array: pa.Array, factor: int, stream: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
     """Return a time column in ticks of the common axis, and which times are null (None: none)."""
     if factor == 1 and not array.null_count and array.type.id in _TICKS:
-        return plain_values(array, "int64"), None
+        return fixed_values(array, "int64"), None
     if pa.types.is_date64(array.type):
         array = array.cast(pa.date32())
     missing = np.asarray(array.is_null()) if array.null_count else None

@@ -21,7 +21,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numba
+from crosswind.loading import heavy_loading
+
+with heavy_loading():
+    import numba
 
 __all__ = ["cache_folder", "jit", "load_source"]
 
@@ -66,7 +69,7 @@ def load_source(source: str) -> ModuleType:
     """Return the module made of ``source``, from this process, the disk, or anew."""
     digest = hashlib.sha256(f"{_fingerprint()}\n{source}".encode()).hexdigest()[:24]
     name = f"crosswind_kernel_{digest}"
-    with _LOCK:
+    with _LOCK, heavy_loading():
         if name in sys.modules:
             return sys.modules[name]
         path = cache_folder() / f"{name}.py"

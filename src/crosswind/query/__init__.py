@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from crosswind.loading import heavy_loading
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Query
 from crosswind.query.userfunctions import predicate, registered
@@ -44,6 +45,7 @@ def parse(sql: str, schemas: Mapping[str, pa.Schema], time: str | Mapping[str, s
     UnsupportedError
         If the query is well formed but cannot be run as a window join.
     """
-    from crosswind.query.read import read  # here: `import crosswind` must not pay for sqlglot
+    with heavy_loading():  # here: `import crosswind` must not pay for sqlglot
+        from crosswind.query.read import read
 
     return read(sql, schemas, time)
