@@ -2,9 +2,10 @@
 CASES ?= 5000
 SEED ?= 0
 PYTEST_ARGS ?= -n 2
+BENCH ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fuzz lock clean
+.PHONY: help setup demo test lint fuzz bench lock clean
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -27,6 +28,9 @@ lint: setup  ## Check style and types
 
 fuzz: setup  ## Compare random cases with the oracle: make fuzz CASES=5000 SEED=0
 	@.venv/bin/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
+
+bench: setup  ## Measure it here: make bench [BENCH="all --quick"]
+	@.venv/bin/crosswind bench $(BENCH)
 
 lock: setup  ## Write the lock files anew: make lock [UPGRADE=1]
 	@scripts/lock $(if $(UPGRADE),--upgrade)

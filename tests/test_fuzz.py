@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
 
 import crosswind as cw
 from tests.cases import make_case, make_shape
-from tests.conftest import EngineConfig
+from tests.conftest import ENGINES, EngineConfig
 from tests.fuzz import REFUSED_SHARE_MAX, check, command
 
 SHAPES = range(40)
@@ -26,6 +28,18 @@ def test_random_joins_are_exact(engine: EngineConfig, shape_seed: int):
             raise
         if verdict.kind == "refused":
             pytest.skip(verdict.report)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+@given(
+    shape_seed=st.sampled_from(SHAPES),
+    data_seed=st.integers(min_value=DATA_SETS, max_value=10**9),
+    engine=st.sampled_from(ENGINES),
+)
+def test_any_data_is_joined_exactly(shape_seed: int, data_seed: int, engine: EngineConfig):
+    case = make_case(make_shape(shape_seed), data_seed)
+    note(f"{case.sql}\nagain: {command(case, engine)}")
+    check(case, engine)
 
 
 def test_nearly_every_generated_query_is_accepted():
