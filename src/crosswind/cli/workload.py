@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from crosswind.bench.workload import BAND, VALUE_MAX, band_sql
+
 __all__ = ["BandJoin"]
 
-_VALUE_MAX = 10_000
-_BAND = 10
 _EPOCH_MS = 1_735_689_600_000
 """2025-01-01: when the streams begin."""
 
@@ -46,13 +46,7 @@ class BandJoin:
     @property
     def sql(self) -> str:
         """The query."""
-        window = f"[RANGE {self.window_s} SECONDS]"
-        return (
-            "SELECT R.x, R.y, S.a, S.b\n"
-            f"FROM R {window}, S {window}\n"
-            f"WHERE R.x BETWEEN S.a - {_BAND} AND S.a + {_BAND}\n"
-            f"  AND R.y BETWEEN S.b - {_BAND} AND S.b + {_BAND}"
-        )
+        return band_sql(f"[RANGE {self.window_s} SECONDS]")
 
     @cached_property
     def streams(self) -> dict[str, pa.Table]:
@@ -70,8 +64,8 @@ class BandJoin:
         offsets = np.sort(random.integers(0, max(1, round(self.seconds * 1_000)), count))
         return pa.table(
             {
-                integer: pa.array(random.integers(1, _VALUE_MAX + 1, count), pa.int32()),
-                real: pa.array(random.uniform(1, _VALUE_MAX, count).astype(np.float32)),
+                integer: pa.array(random.integers(1, VALUE_MAX + 1, count), pa.int32()),
+                real: pa.array(random.uniform(1, VALUE_MAX, count).astype(np.float32)),
                 "ts": pa.array(offsets + _EPOCH_MS, pa.timestamp("ms")),
             }
         )
@@ -90,8 +84,8 @@ class BandJoin:
         )
         order = np.argsort(s["a"], kind="stable")
         s = {name: values[order] for name, values in s.items()}
-        first = np.searchsorted(s["a"], r["x"] - _BAND, side="left")
-        counts = np.searchsorted(s["a"], r["x"] + _BAND, side="right") - first
+        first = np.searchsorted(s["a"], r["x"] - BAND, side="left")
+        counts = np.searchsorted(s["a"], r["x"] + BAND, side="right") - first
         r_rows, s_rows = [], []
         for start in range(0, len(counts), _PROBES_PER_STEP):
             step = slice(start, start + _PROBES_PER_STEP)
@@ -99,7 +93,7 @@ class BandJoin:
             within = np.arange(len(left)) - np.repeat(np.cumsum(counts[step]) - counts[step], counts[step])
             right = first[left] + within
             y, b = r["y"][left].astype(np.float64), s["b"][right].astype(np.float64)
-            hit = (y >= b - _BAND) & (y <= b + _BAND)
+            hit = (y >= b - BAND) & (y <= b + BAND)
             hit &= np.abs(r["ts"][left] - s["ts"][right]) < self.window_s * 1_000
             r_rows.append(left[hit])
             s_rows.append(right[hit])

@@ -14,6 +14,7 @@ from crosswind.engine.strategy import Matches, Numbers, PairFaultError
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.plan.logic import And
+from crosswind.plan.physical import PROBE_GROUP
 from crosswind.plan.program import Slot
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
@@ -29,9 +30,6 @@ _MATCH_ROOM = 1 << 16
 
 _BLOCK = 4096
 """Keys of a window that are compared with every probe before moving on: they stay in L1."""
-
-_GROUP = 32
-"""Probes whose cells are looked up together (as in :data:`crosswind.kernel.box.GROUP`)."""
 
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
@@ -59,7 +57,7 @@ class _Scratch:
         self.probe = np.array([*times, 0, 0, hashes, *dimensions], dtype=np.int64)
         self.spans = np.zeros(8, dtype=np.int64)
         self.state = np.zeros(4, dtype=np.int64)
-        self.work = np.zeros((_GROUP, 4), dtype=np.int64)
+        self.work = np.zeros((PROBE_GROUP, 4), dtype=np.int64)
 
 
 def pair_spec(plan: Plan, unit: int) -> PairSpec:

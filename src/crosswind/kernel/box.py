@@ -13,27 +13,15 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from crosswind.kernel.jit import load_source
+from crosswind.plan.physical import PROBE_GROUP, RUN_DIMENSION, RUN_HEAD
 
-__all__ = ["GROUP", "HEAD", "box_kernel", "box_source"]
-
-HEAD = 10
-"""Numbers before the dimensions in a row of the run table.
-
-length, times, sequence numbers, least and greatest time, arrangement (0: none, 1: grid,
-2: hash), directory, cells of the first and second axis, axes (first + 16 * second).
-"""
-
-DIMENSION = 4
-"""Numbers a dimension: address of the keys, address (or 0), base and shift of the half keys."""
+__all__ = ["box_kernel", "box_source"]
 
 PROBE_HEAD = 5
 """Addresses before the dimensions in the probe table: bounds of time and number, hashes."""
 
 PROBE_DIMENSION = 4
 """Addresses a dimension: least key, width, least and greatest value as doubles."""
-
-GROUP = 32
-"""Probes whose cells are found, and asked for, before the first of them is compared."""
 
 _SIGNATURE = (
     '"int64(int64[:, ::1], float64[:, ::1], int64, int64[::1], int64[::1], int64[::1], int64, '
@@ -78,7 +66,7 @@ def box_source(bits: tuple[int, ...], block: int) -> str:
         base = PROBE_HEAD + PROBE_DIMENSION * d
         load.append(f"            low{d} = np.int64(fetch(probe[{base}], j, np.int{width}))")
         load.append(f"            wide{d} = np.int64(fetch(probe[{base + 1}], j, np.uint{width}))")
-        at = HEAD + DIMENSION * d
+        at = RUN_HEAD + RUN_DIMENSION * d
         load.append("            if h0:")
         load.append(f"                a{d} = half_of(low{d}, runs[r, {at + 2}], runs[r, {at + 3}])")
         high = f"np.int64(np.uint64(low{d}) + np.uint64(wide{d}))"
@@ -89,14 +77,15 @@ def box_source(bits: tuple[int, ...], block: int) -> str:
     text = _TEMPLATE.format(
         signature=_SIGNATURE,
         keys="\n".join(
-            f"        k{d} = runs[r, {HEAD + DIMENSION * d}]; h{d} = runs[r, {HEAD + DIMENSION * d + 1}]"
-            for d in range(len(bits))
+            f"        k{d} = runs[r, {at}]; h{d} = runs[r, {at + 1}]"
+            for d, at in enumerate(range(RUN_HEAD, RUN_HEAD + RUN_DIMENSION * len(bits), RUN_DIMENSION))
         ),
         load="\n".join(load),
         mask=" & ".join(f"in_range_{width}(k{d}, i, low{d}, wide{d})" for d, width in enumerate(bits)),
-        group=GROUP,
+        group=PROBE_GROUP,
         prefetches="\n".join(
-            f"        prefetch(runs[r, {HEAD + DIMENSION * d}] + {width // 8} * first)" for d, width in enumerate(bits)
+            f"        prefetch(runs[r, {RUN_HEAD + RUN_DIMENSION * d}] + {width // 8} * first)"
+            for d, width in enumerate(bits)
         ),
         halves=(16,) * len(bits),
         bits=bits,

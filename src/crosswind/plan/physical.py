@@ -12,10 +12,33 @@ import pyarrow as pa
 
 from crosswind.query.types import Kind, SqlType
 
-__all__ = ["POINTERS_PER_COLUMN", "Storage", "arrow_storage", "arrow_width", "machine_dtype", "storage_of"]
+__all__ = [
+    "POINTERS_PER_COLUMN",
+    "PROBE_GROUP",
+    "RUN_DIMENSION",
+    "RUN_HEAD",
+    "Storage",
+    "arrow_storage",
+    "arrow_width",
+    "machine_dtype",
+    "storage_of",
+]
 
 POINTERS_PER_COLUMN = 3
 """A column is three addresses: values (or offsets), validity bytes (or 0), text bytes (or 0)."""
+
+RUN_HEAD = 10
+"""Numbers that describe a basic window to a kernel, before its dimensions.
+
+length, times, sequence numbers, least and greatest time, arrangement (0: none, 1: grid,
+2: hash), directory, cells of the first and second axis, axes (first + 16 * second).
+"""
+
+RUN_DIMENSION = 4
+"""Numbers a dimension: address of the keys, address (or 0), base and shift of the half keys."""
+
+PROBE_GROUP = 32
+"""Probes whose cells are found, and asked for, before the first of them is compared."""
 
 
 class Storage(Enum):

@@ -7,12 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
+from crosswind.plan.physical import RUN_DIMENSION, RUN_HEAD
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.run import Run
 from crosswind.window.vector import Layout, address
 
-__all__ = ["HEAD", "Arranger", "JoinWindow", "Mark", "Resident", "Residents"]
+__all__ = ["Arranger", "JoinWindow", "Mark", "Resident", "Residents"]
 
 Mark = tuple[int, int]
 Resident = BasicWindow | Run
@@ -37,23 +38,13 @@ class Arranger(Protocol):
         """Whether ``run`` should be arranged anew: what is known by now says otherwise."""
 
 
-HEAD = 10
-"""Numbers that describe a basic window to a kernel, before its dimensions.
-
-length, times, sequence numbers, least and greatest time, arrangement (0: none, 1: grid,
-2: hash), directory, cells of the first and second axis, axes (first + 16 * second).
-"""
-
-DIMENSION = 4
-"""Numbers a dimension: address of the keys, address (or 0), base and shift of the half keys."""
-
 _KINDS = {"band": 1, "hash": 2}
 
 
 class Residents:
     """Basic windows as kernels and gathers see them.
 
-    ``runs`` has a row each (see :data:`HEAD`), ``params`` the axes of arrangements;
+    ``runs`` has a row each (see :data:`crosswind.plan.physical.RUN_HEAD`), ``params`` the axes of arrangements;
     ``addresses`` has a row for each address of a column (three a column). ``nulls`` and
     ``nans`` tell, by column, whether one of them may hold such a value.
     """
@@ -61,7 +52,7 @@ class Residents:
     def __init__(self, items: list[Resident], keys: int, columns: int) -> None:
         self.items = items
         self._keys = keys
-        self.runs = np.zeros((len(items), HEAD + DIMENSION * keys), dtype=np.int64)
+        self.runs = np.zeros((len(items), RUN_HEAD + RUN_DIMENSION * keys), dtype=np.int64)
         self.params = np.zeros((len(items), 4))
         self.addresses = np.zeros((3 * columns, len(items)), dtype=np.int64)
         self.nulls = np.zeros(columns, dtype=np.bool_)
@@ -77,13 +68,13 @@ class Residents:
         plan = item.arrangement
         if plan is not None:
             axes = plan.axes[0] + 16 * plan.axes[1]
-            head[5:HEAD] = (_KINDS[plan.kind], plan.directory.ctypes.data, *plan.cells, axes)
+            head[5:RUN_HEAD] = (_KINDS[plan.kind], plan.directory.ctypes.data, *plan.cells, axes)
             self.params[row] = (plan.origins[0], plan.scales[0], plan.origins[1], plan.scales[1])
         pointers = item.pointers()
-        head[HEAD::DIMENSION] = pointers[: 3 * self._keys : 3]
+        head[RUN_HEAD::RUN_DIMENSION] = pointers[: 3 * self._keys : 3]
         for d, (half, base, shift) in enumerate(item.halves):
-            at = HEAD + DIMENSION * d
-            head[at + 1 : at + DIMENSION] = (address(half), base, shift)
+            at = RUN_HEAD + RUN_DIMENSION * d
+            head[at + 1 : at + RUN_DIMENSION] = (address(half), base, shift)
         self.addresses[:, row] = pointers
         self.nulls |= item.nulls()
         self.nans |= item.nans()
