@@ -86,13 +86,15 @@ def shell(tmp_path):
             cwd=cwd,
             env=environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             text=True,
             timeout=COMMAND_SECONDS_MAX,
             check=False,
         )
-        assert done.returncode == 0, f"$ {command}\nended with {done.returncode}:\n{done.stdout}"
-        return done.stdout
+        assert done.returncode == 0, f"$ {command}\nended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        # A slow run tells how far it is; a page does not show that.
+        told = [line for line in done.stderr.splitlines(keepends=True) if not line.startswith("tuples read: ")]
+        return done.stdout + "".join(told)
 
     return run
 
