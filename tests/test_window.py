@@ -85,6 +85,8 @@ class ByKey:
         directory = np.searchsorted(keys[places], np.arange(8)).astype(np.int32)
         return Run(block, 1, Arrangement("band", (7, 1), directory, (0, 0), (0.0, 0.0), (1.0, 0.0)), places)
 
+    arranges = True
+
     def is_stale(self, run: Run) -> bool:
         return run.arrangement is None
 
@@ -433,3 +435,21 @@ def test_filtered_tuples_count_until_the_order_is_known():
     joined = concat_blocks([block, Block(np.array([9]), ())])
     assert joined.keep.tolist() == [True, False, True, True]
     assert joined.take(np.array([1, 2])).keep.tolist() == [False, True]
+
+
+def test_history_from_before_the_first_probe_is_arranged_later():
+    rows = 20_000
+    schema = {
+        "R": pa.schema([("x", pa.int32()), ("ts", pa.int64())]),
+        "S": pa.schema([("a", pa.int32()), ("ts", pa.int64())]),
+    }
+    values = np.arange(rows, dtype=np.int32)
+    with cw.open("SELECT x, a FROM R [RANGE 9], S [RANGE 9] WHERE abs(R.x - S.a) <= 1", schema) as join:
+        join.push("R", {"x": values, "ts": np.ones(rows, dtype=np.int64)})
+        found = 0
+        for at in range(0, rows, 1_000):
+            found += join.push("S", {"a": values[at : at + 1_000], "ts": np.ones(1_000, dtype=np.int64)}).num_rows
+            join.push("R", {"x": np.full(2_100, -9, dtype=np.int32), "ts": np.ones(2_100, dtype=np.int64)})
+        assert found == 3 * rows - 2
+        assert join.stats.index["R"] == "band"
+        assert all(item.arrangement is not None for item in join._strategy.windows[0] if item.sealed)

@@ -107,9 +107,14 @@ class Index:
             return self._by_hash(block)
         return self._by_grid(block, axes, sights) if kind == "band" else Run(block, len(self._dimensions))
 
+    @property
+    def arranges(self) -> bool:
+        """Whether an arrangement, not the scan, is the latest choice."""
+        return self.chosen != "scan"
+
     def is_stale(self, run: Run) -> bool:
         """Whether ``run`` was left as it came though an arrangement is now the choice."""
-        return run.arrangement is None and self.chosen != "scan"
+        return run.arrangement is None and self.arranges
 
     # -- choosing ------------------------------------------------------------
 

@@ -34,6 +34,10 @@ class Arranger(Protocol):
     def arrange(self, blocks: list[Block]) -> Run:
         """Return the run of ``blocks``, arranged if that is better than scanning it."""
 
+    @property
+    def arranges(self) -> bool:
+        """Whether it is known by now how to arrange."""
+
     def is_stale(self, run: Run) -> bool:
         """Whether ``run`` should be arranged anew: what is known by now says otherwise."""
 
@@ -165,7 +169,7 @@ class JoinWindow:
 
     def _renew(self, arranger: Arranger) -> None:
         """Arrange again a few runs that were made before anything was known, oldest first."""
-        while self._renewed < self._arranged:
+        while self._renewed < self._arranged and arranger.arranges:
             at = self._renewed
             self._renewed += 1
             item = self._items[at]
@@ -176,10 +180,6 @@ class JoinWindow:
                 self._merge(at + 1)
                 self._renewed -= before - self._arranged
                 return
-
-    def renew(self) -> None:
-        """Look through all runs again: what is known has changed."""
-        self._renewed = 0
 
     def _merge(self, end: int) -> None:
         """Merge the runs before ``end`` while they are of about one size."""
