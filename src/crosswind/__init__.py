@@ -28,6 +28,7 @@ from crosswind.errors import (
 from crosswind.loading import heavy_loading
 
 if TYPE_CHECKING:
+    from crosswind import spark as spark
     from crosswind import testing as testing
     from crosswind.engine.explain import explain
     from crosswind.engine.join import Join
@@ -56,6 +57,7 @@ __all__ = [
     "open",
     "predicate",
     "run",
+    "spark",
     "testing",
 ]
 
@@ -71,8 +73,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "testing":
-        return importlib.import_module("crosswind.testing")
+    if name in ("spark", "testing"):
+        return importlib.import_module(f"crosswind.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with heavy_loading():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from crosswind.plan.compile import Plan
 
-__all__ = ["explain"]
+__all__ = ["explain", "lay_out"]
 
 _RATE = 1000.0
 """Tuples/s a stream for which the cost is stated: the rate of the papers' workload."""
@@ -63,7 +63,7 @@ def explain(
         ("cost", [_cost(plan)]),
         ("warnings", _warnings(plan)),
     ]
-    text = "\n".join(_lay_out(section) for section in sections if section[1])
+    text = "\n".join(lay_out(section) for section in sections if section[1])
     return f"{text}\n\n{_sources(plan)}" if verbose else text
 
 
@@ -88,7 +88,8 @@ def _index_lines(plan: Plan, index: str) -> list[str]:
     return lines
 
 
-def _lay_out(section: Section) -> str:
+def lay_out(section: Section) -> str:
+    """Return a section as lines, its title before the first."""
     title, lines = section
     return "\n".join(f"{title if k == 0 else '':<10}{line}" for k, line in enumerate(lines))
 

@@ -27,6 +27,7 @@ from crosswind.errors import (
     LateTupleWarning,
     NullTimeWarning,
     SnapshotError,
+    UnsupportedError,
     did_you_mean,
 )
 from crosswind.io.arrow import as_table, read_columns, ticks_of
@@ -152,6 +153,12 @@ class Join:
             self._note_dropped(stream, batch, late, missing)
         return self._hand_out(results, began)
 
+    def advance_to(self, ticks: int) -> pa.Table:
+        """Say that no tuple of any stream older than ``ticks`` of the common time axis will come."""
+        began = clock.perf_counter()
+        self._check_open()
+        return self._hand_out(self._move(dict.fromkeys(self._watermarks, ticks)), began)
+
     def advance(self, stream: str, watermark: Any) -> pa.Table:
         """Say that no tuple of ``stream`` older than ``watermark`` will come.
 
@@ -162,6 +169,21 @@ class Join:
         self._check_usable(stream)
         to = self._to_ticks(stream, watermark)
         return self._hand_out(self._move({stream: to}), began)
+
+    def refill(self, stream: str, batch: Any) -> None:
+        """Let tuples of ``stream`` wait that were pushed, and joined, before.
+
+        For those who keep what they push: windows are rebuilt from it without a snapshot.
+        Joins with ROWS windows have more state than their tuples; they need a snapshot.
+        """
+        self._check_usable(stream)
+        if self._counted:
+            raise UnsupportedError("a join with ROWS windows cannot be refilled; open it with restore=snapshot.")
+        arrays = read_columns(batch, self._schemas[stream], self._names[stream], stream)
+        ticks, _ = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
+        for unit in self._units[stream]:
+            self._strategy.insert(unit, self._intakes[unit].prepare(arrays, ticks, False))
+        self._strategy.settle()
 
     def finish(self) -> pa.Table:
         """Say that no stream will bring anything more; return the last results and close."""

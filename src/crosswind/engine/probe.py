@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from crosswind.window.vector import address
 if TYPE_CHECKING:
     from crosswind.kernel.scan import PairSpec
 
-__all__ = ["Prober", "pair_spec", "time_bounds"]
+__all__ = ["Boxes", "Prober", "pair_spec", "time_bounds"]
 
 _MATCH_ROOM = 1 << 16
 """Candidates that are found before they are checked and handed on."""
@@ -33,6 +34,20 @@ _BLOCK = 4096
 
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """What tuples look for in the other window: ``rows`` have a box at all, the others meet nothing.
+
+    ``lows`` and ``highs`` are its ends by dimension, as doubles in the order of the keys;
+    ``hashes`` are those of the equality keys. All are indexed by the rows of the block.
+    """
+
+    rows: npt.NDArray[np.int64]
+    lows: list[npt.NDArray[np.float64]]
+    highs: list[npt.NDArray[np.float64]]
+    hashes: npt.NDArray[np.int64]
 
 
 class _Scratch:
@@ -123,6 +138,12 @@ class Prober:
             yield from self._scan(block, numbers, residents)
 
     # -- with boxes ----------------------------------------------------------
+
+    def boxes(self, block: Block) -> Boxes:
+        """Return what the tuples of ``block`` look for, valid until the next call."""
+        present = self._boxes(block, None)
+        scratch = self._scratch
+        return Boxes(scratch.order[:present], scratch.low_values, scratch.high_values, scratch.hashes)
 
     def _boxes(self, block: Block, numbers: Numbers | None) -> int:
         """Find where the box of each new tuple begins and ends; return how many have one."""

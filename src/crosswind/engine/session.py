@@ -15,8 +15,9 @@ from crosswind.errors import CrosswindError, InputError, SnapshotError, Unsuppor
 from crosswind.io.arrow import as_table, ticks_of
 from crosswind.plan.compile import Plan, compile_plan
 from crosswind.query import parse, parse_duration
+from crosswind.query.tree import Query
 
-__all__ = ["ENGINES", "INDEXES", "choose", "open", "plan_for", "run"]
+__all__ = ["ENGINES", "INDEXES", "choose", "lateness_of", "open", "open_plan", "parse_queries", "plan_for", "run"]
 
 ENGINES = ("auto", "kang")
 INDEXES = ("auto", "scan", "band", "hash")
@@ -132,23 +133,50 @@ def open(
     choose("index", index, INDEXES)
     if workers not in (None, 1):
         raise InputError(f"workers={workers!r} is not possible: the engine 'kang' has one worker; leave workers out.")
-    join = Join(
+    join = open_plan(
         plan,
-        _lateness(plan, lateness),
+        lateness_of(plan, lateness),
         index=index,
         ordered=ordered,
         keep_late=keep_late,
-        basic_window=basic_window or _BASIC_WINDOW,
+        basic_window=basic_window,
     )
     if restore is not None:
         join.restore(restore)
     return join
 
 
+def open_plan(
+    plan: Plan,
+    lateness: Mapping[str, int],
+    *,
+    index: str = "auto",
+    ordered: bool = False,
+    keep_late: bool = False,
+    basic_window: int | None = None,
+) -> Join:
+    """Open a join of a plan that is known to be runnable; ``lateness`` is in ticks, by stream."""
+    return Join(
+        plan,
+        lateness,
+        index=index,
+        ordered=ordered,
+        keep_late=keep_late,
+        basic_window=basic_window or _BASIC_WINDOW,
+    )
+
+
 def plan_for(
     query: str | Mapping[str, str], schemas: Mapping[str, pa.Schema], *, time: str | Mapping[str, str] = "ts"
 ) -> Plan:
     """Parse and compile ``query``, and refuse what this engine cannot run."""
+    return compile_plan(parse_queries(query, schemas, time=time))
+
+
+def parse_queries(
+    query: str | Mapping[str, str], schemas: Mapping[str, pa.Schema], *, time: str | Mapping[str, str] = "ts"
+) -> dict[str, Query]:
+    """Parse ``query``, by name, and refuse what cannot be run."""
     if not isinstance(query, str | Mapping):
         raise InputError(f"query must be SQL text, or a mapping of names to texts, got {type(query).__name__}.")
     if not isinstance(time, str | Mapping):
@@ -170,7 +198,7 @@ def plan_for(
                 f"this version joins two streams, the query names {len(entry.streams)}; "
                 f"join two of them first and push the result into a second join."
             )
-    return compile_plan(queries)
+    return queries
 
 
 def choose(what: str, got: Any, allowed: tuple[str, ...]) -> None:
@@ -181,7 +209,7 @@ def choose(what: str, got: Any, allowed: tuple[str, ...]) -> None:
         )
 
 
-def _lateness(plan: Plan, lateness: Any) -> dict[str, int]:
+def lateness_of(plan: Plan, lateness: Any) -> dict[str, int]:
     """Return the allowed lateness of each stream in ticks of the common axis."""
     streams = list(dict.fromkeys(unit.stream.name for unit in plan.units))
     if not isinstance(lateness, Mapping):

@@ -1,0 +1,226 @@
+"""Layouts: how the pairs of a join are spread over cells that know nothing of each other.
+
+Every pair must meet in exactly one cell. Three ways to have that:
+
+- *hash*: the equality keys decide; a tuple goes to one cell, nothing is copied.
+- *range*: the values of one band column are cut into ranges much wider than the band, dealt
+  out to the cells in turn; tuples of the *owner* go to the cell of their range, tuples of the
+  other stream to the cells of all ranges that their band overlaps.
+- *grid*: m x n cells (DP-Join §III): a tuple of the first stream goes to all cells of one row, a
+  tuple of the second to all cells of one column, row and column by a hash of the tuple.
+
+Which range or key is *hot* may be known (from a sample): it then has a grid of cells of its
+own, so that it does not keep one core busy while others wait.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from crosswind.errors import InputError, did_you_mean
+from crosswind.plan.box import Dimension
+from crosswind.plan.compile import Plan
+from crosswind.query.format import format_expr
+from crosswind.query.tree import Column, Rows
+from crosswind.query.types import UNITS_PER_SECOND, Kind
+
+__all__ = ["LAYOUTS", "Layout", "choose_layout", "describe_layout"]
+
+LAYOUTS = ("auto", "hash", "range", "grid")
+_RANGE_WIDTHS = 16
+"""Widths of the band in a range: one tuple in so many is copied to a second cell."""
+_ROUTING = 1
+"""Version of the rules by which tuples find their cells; state made under other rules does not fit."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where tuples go.
+
+    ``owner`` is the unit whose tuples are never copied and ``dimension`` the box column of its
+    window that decides (hash: all equality columns do); ``width`` is the width of a range;
+    ``rows`` x ``columns`` is the grid. ``hot`` are the hashes or ranges that have a grid of
+    ``hot_rows`` x ``hot_columns`` cells each.
+    """
+
+    kind: str
+    cells: int
+    reason: str
+    owner: int = 0
+    dimension: int = 0
+    width: float = 1.0
+    rows: int = 1
+    columns: int = 1
+    hot: tuple[int, ...] = ()
+    hot_rows: int = 1
+    hot_columns: int = 1
+
+    @property
+    def total(self) -> int:
+        """All cells, those of hot keys among them."""
+        return self.cells + len(self.hot) * self.hot_rows * self.hot_columns
+
+    def identity(self) -> str:
+        """Return a mark of the rules of routing, without the reason for them."""
+        rules = [_ROUTING, *(value for name, value in vars(self).items() if name != "reason")]
+        return hashlib.sha256(json.dumps(rules).encode()).hexdigest()[:16]
+
+    def copies(self, unit: int) -> float:
+        """Return to how many cells a tuple of ``unit`` goes (about, for ranges)."""
+        match self.kind:
+            case "grid":
+                return float(self.columns if unit == 0 else self.rows)
+            case "range" if unit != self.owner:
+                return min(float(self.cells), 1.0 + 1.0 / _RANGE_WIDTHS)
+            case _:
+                return 1.0
+
+    def with_hot(self, hot: Sequence[int], cores: int) -> Layout:
+        """Return this layout with grids of about ``cores`` cells for the ranges or hashes in ``hot``."""
+        rows, columns = _sides(cores, 1.0, 1.0)
+        return replace(self, hot=tuple(sorted(hot)), hot_rows=rows, hot_columns=columns)
+
+
+def choose_layout(
+    plan: Plan, asked: Any = "auto", cells: int | None = None, *, cores: int = 1, rates: Sequence[float] = (1.0, 1.0)
+) -> Layout:
+    """Return the layout for two streams.
+
+    Parameters
+    ----------
+    plan : Plan
+        Two units.
+    asked : str or (int, int)
+        ``auto``, ``hash``, ``range``, ``grid``, or the rows and columns of a grid.
+    cells : int, optional
+        How many cells; as many as there are cores, if left out.
+    cores : int
+        How many workers there are for the cells.
+    rates : sequence of float
+        Tuples/s of each unit, or anything proportional to them.
+    """
+    shape = _shape(asked, cells)
+    count = cells or cores
+    if any(isinstance(unit.stream.window, Rows) for unit in plan.units):
+        return Layout("grid", 1, "a ROWS window counts the tuples of the whole stream, so they stay together")
+    if shape is not None:
+        return Layout("grid", shape[0] * shape[1], "asked for", rows=shape[0], columns=shape[1])
+    if asked in ("auto", "hash"):
+        for owner, access in enumerate(plan.accesses):
+            if any(dimension.equality for dimension in access.dimensions):
+                return Layout("hash", count, "equal keys meet in one cell; nothing is copied", owner)
+    if asked in ("auto", "range"):
+        found = _range(plan, count, forced=asked == "range")
+        if found is not None:
+            return found
+    rows, columns = _sides(count, *_weights(plan, rates))
+    reason = "asked for" if asked == "grid" else f"no {_missing(asked)} to route by, so every pair is equally likely"
+    return Layout("grid", rows * columns, reason, rows=rows, columns=columns)
+
+
+def _missing(asked: str) -> str:
+    return {"hash": "equality", "range": "band"}.get(asked, "equality and no bounded band")
+
+
+def _shape(asked: Any, cells: int | None) -> tuple[int, int] | None:
+    if cells is not None and (type(cells) is not int or cells < 1):
+        raise InputError(f"cells={cells!r} is not possible; give a whole number of cells, at least 1.")
+    if isinstance(asked, str):
+        if asked not in LAYOUTS:
+            raise InputError(
+                f"layout={asked!r} is not known; allowed: {', '.join(LAYOUTS)}, or (rows, columns) of a grid."
+                f"{did_you_mean(asked, LAYOUTS)}"
+            )
+        return None
+    good = isinstance(asked, tuple | list) and len(asked) == 2 and all(type(n) is int and n >= 1 for n in asked)
+    if not good:
+        raise InputError(
+            f"layout={asked!r} is not possible; allowed: {', '.join(LAYOUTS)}, or (rows, columns) of a grid, "
+            f"two whole numbers from 1 on."
+        )
+    rows, columns = asked
+    if cells is not None and cells != rows * columns:
+        raise InputError(
+            f"layout={asked!r} has {rows * columns} cells but cells={cells}; give one of the two, or make them agree."
+        )
+    return rows, columns
+
+
+def _range(plan: Plan, cells: int, *, forced: bool) -> Layout | None:
+    """Return a layout by ranges of the best band column, or None."""
+    for owner, access in enumerate(plan.accesses):
+        for d, dimension in enumerate(access.dimensions):
+            width = _band_width(plan, dimension)
+            if width is None or _is_time(plan, owner, dimension):
+                continue
+            name = format_expr(dimension.expr, tuple(unit.stream for unit in plan.units))
+            step = float(width) * _RANGE_WIDTHS or 1.0
+            reason = f"ranges of {name}, {_RANGE_WIDTHS} band widths ({step:g}) each, are dealt out to the cells"
+            return Layout("range", cells, reason, owner, d, step)
+    if forced:
+        for owner, access in enumerate(plan.accesses):
+            for d, dimension in enumerate(access.dimensions):
+                if not dimension.hashed:
+                    name = format_expr(dimension.expr, tuple(unit.stream for unit in plan.units))
+                    return Layout("range", cells, f"asked for; the band on {name} has no constant width", owner, d)
+    return None
+
+
+def _band_width(plan: Plan, dimension: Dimension) -> Fraction | None:
+    """Return the constant width of the band on ``dimension`` in units of its keys, or None."""
+    of = dimension.expr.type
+    scale = Fraction(1)
+    if of.kind in (Kind.TIMESTAMP, Kind.DURATION):
+        scale = Fraction(UNITS_PER_SECOND[of.unit])
+    elif of.kind is Kind.DATE:
+        scale = Fraction(1, 86_400)
+    elif of.kind is Kind.DECIMAL:
+        scale = Fraction(10) ** of.scale
+    for band in plan.queries[0].split.bands:
+        known = band.low is not None and band.high is not None
+        if known and dimension.expr in (band.left.bare, band.right.bare):
+            return max(Fraction(0), (band.high or Fraction(0)) - (band.low or Fraction(0))) * scale
+    return None
+
+
+def _is_time(plan: Plan, owner: int, dimension: Dimension) -> bool:
+    """Whether ranges would follow one another in time, so that one cell works after the other."""
+    expr = dimension.expr
+    return isinstance(expr, Column) and expr.name == plan.units[owner].stream.time
+
+
+def _weights(plan: Plan, rates: Sequence[float]) -> tuple[float, float]:
+    """Return what a copy of a tuple of each unit costs: it is sent, and waits for its window."""
+    limits = [plan.axis.age_limit(unit.stream.window) or 0 for unit in plan.units]
+    longest = max(*limits, 1)
+    weights = [rate * (1.0 + limit / longest) for rate, limit in zip(rates, limits, strict=True)]
+    return weights[0], weights[1]
+
+
+def _sides(cells: int, first: float, second: float) -> tuple[int, int]:
+    """Return the rows and columns that copy least: a first tuple goes to every column, a second to every row.
+
+    The shape of DP-Join §IV: work is the same in every shape of as many cells, so copies decide.
+    """
+    shapes = [(rows, cells // rows) for rows in range(1, cells + 1) if cells % rows == 0]
+    return min(shapes, key=lambda shape: (shape[1] * first + shape[0] * second, abs(shape[0] - shape[1])))
+
+
+def describe_layout(layout: Layout, plan: Plan) -> list[str]:
+    """Return the layout as lines for people."""
+    names = [unit.stream.alias for unit in plan.units]
+    shape = f" ({layout.rows} x {layout.columns})" if layout.kind == "grid" else ""
+    plural = "" if layout.cells == 1 else "s"
+    copies = ", ".join(f"{name} {layout.copies(unit):.3g}" for unit, name in enumerate(names))
+    lines = [f"{layout.kind}, {layout.cells} cell{plural}{shape}: {layout.reason}", f"copies of a tuple: {copies}"]
+    if layout.hot:
+        lines.append(
+            f"{len(layout.hot)} hot {'keys' if layout.kind == 'hash' else 'ranges'} with a grid of "
+            f"{layout.hot_rows} x {layout.hot_columns} cells each"
+        )
+    return lines

@@ -1,0 +1,300 @@
+"""One cell at work: what came, what waits in the state, what they make together."""
+
+from __future__ import annotations
+
+import time as clock
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from crosswind.engine.join import Join
+from crosswind.engine.session import open_plan
+from crosswind.errors import SnapshotError
+from crosswind.io.arrow import ticks_of
+from crosswind.io.blocks import concat_batches, read_block, write_block
+from crosswind.plan.axis import INT64_MAX, INT64_MIN
+from crosswind.spark.cache import CachedJoin, JoinCache
+from crosswind.spark.spec import JoinSpec
+from crosswind.spark.state import BlockEntry, Manifest, Store, compaction
+
+__all__ = ["Arrival", "Cell", "Report"]
+
+_PUSH = 8192
+"""Tuples that are pushed at a time, so that the first of a large batch teach the index."""
+_PART = 8 << 20
+"""Bytes of a part of a snapshot."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A block of tuples of ``unit``; ``primary``: they are counted here (copies are not)."""
+
+    unit: int
+    primary: bool
+    batch: pa.RecordBatch
+
+
+@dataclass
+class Report:
+    """What a cell did in a micro-batch."""
+
+    tuples: int = 0
+    late: int = 0
+    results: int = 0
+    window_tuples: int = 0
+    state_bytes: int = 0
+    blocks_read: int = 0
+    cache_hits: int = 0
+    cache_misses: int = 0
+    cache_bytes: int = 0
+    join_ms: float = 0.0
+    state_ms: float = 0.0
+
+
+@dataclass
+class _Taken:
+    """What is left of the arrivals of a unit when late tuples are gone."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    times: list[npt.NDArray[np.int64]] = field(default_factory=list)
+
+
+class Cell:
+    """The join of one cell, over a store that holds its state.
+
+    Parameters
+    ----------
+    spec : JoinSpec
+        The join.
+    store : Store
+        The state of this cell.
+    cache : JoinCache
+        Joins that this process kept.
+    """
+
+    def __init__(self, spec: JoinSpec, store: Store, cache: JoinCache) -> None:
+        self._spec, self._store, self._cache = spec, store, cache
+        self._limits = [spec.plan.axis.age_limit(unit.stream.window) for unit in spec.plan.units]
+        self.timer: int | None = None
+        """The watermark, in milliseconds, at which to call again even if nothing comes (None: as asked before)."""
+
+    def process(self, arrivals: Sequence[Arrival], milliseconds: int, report: Report) -> Iterator[pa.Table]:
+        """Join ``arrivals`` under Spark's watermark, and bring the state up to date.
+
+        The state changes only when all results have been taken.
+        """
+        spec = self._spec
+        watermark = spec.watermark(milliseconds)
+        began = clock.perf_counter()
+        manifest = self._manifest()
+        if not arrivals and manifest.watermark == watermark:  # a timer of a cell that has just been here
+            return
+        cached = self._open(manifest, report)
+        report.state_ms += _since(began)
+        taken = self._judge(arrivals, watermark, report)
+        began = clock.perf_counter()
+        for table in self._join(cached.join, taken, watermark):
+            report.results += table.num_rows
+            report.join_ms += _since(began)
+            yield table
+            began = clock.perf_counter()
+        report.join_ms += _since(began)
+        began = clock.perf_counter()
+        self._write(manifest, cached, taken, milliseconds)
+        report.state_ms += _since(began)
+        stats = cached.join.stats
+        report.window_tuples = sum(stats.window_tuples.values()) + stats.held
+        report.state_bytes = manifest.nbytes
+        cached.nbytes = stats.bytes_held
+        self._cache.put(manifest.origin, cached, spec.cache_bytes)
+        report.cache_bytes = self._cache.nbytes
+
+    # -- before --------------------------------------------------------------
+
+    def _manifest(self) -> Manifest:
+        spec = self._spec
+        data = self._store.read_manifest()
+        about = (
+            f"{spec.layout.kind} layout, {spec.layout.cells} cells; {' '.join(spec.plan.queries[0].query.sql.split())}"
+        )
+        if data is None:
+            return Manifest(spec.identity(), about, uuid.uuid4().hex)
+        manifest = Manifest.from_bytes(data)
+        if manifest.identity != spec.identity():
+            raise SnapshotError(
+                "the checkpoint belongs to another join: its query, its schemas or its layout differ.\n"
+                f"  checkpoint: {manifest.about}\n"
+                f"  this join:  {about}\n"
+                "Restart with the query, layout= and cells= it was made with, or with a new checkpointLocation."
+            )
+        return manifest
+
+    def _open(self, manifest: Manifest, report: Report) -> CachedJoin:
+        """Return a join whose windows hold what the state holds."""
+        cached = self._cache.take(manifest.origin)
+        known = cached is not None and cached.name in manifest.history
+        if cached is not None and known and cached.name == manifest.history[-1]:
+            report.cache_hits += 1
+            return cached
+        missing = self._missing(manifest, cached) if cached is not None and known else None
+        if cached is None or missing is None or self._spec.counted:
+            missing = manifest.blocks
+            cached = CachedJoin(self._new_join(), 0, "", 0)
+            report.cache_misses += 1
+        else:
+            report.cache_hits += 1
+        if manifest.snapshot:
+            cached.join.restore(b"".join(self._store.read(name) for name in manifest.snapshot))
+            report.blocks_read += len(manifest.snapshot)
+        for entry in missing:
+            cached.join.refill(self._spec.units[entry.unit], read_block(self._store.read(entry.name)))
+            report.blocks_read += 1
+        if manifest.watermark is not None:
+            cached.join.advance_to(manifest.watermark)
+        return cached
+
+    @staticmethod
+    def _missing(manifest: Manifest, cached: CachedJoin) -> list[BlockEntry] | None:
+        """Return the blocks that came after the cached version; None: some hold tuples from before, too."""
+        later = [entry for entry in manifest.blocks if entry.last > cached.version]
+        return later if all(entry.first > cached.version for entry in later) else None
+
+    def _new_join(self) -> Join:
+        spec = self._spec
+        return open_plan(spec.plan, dict.fromkeys(spec.units, INT64_MAX), index=spec.index)
+
+    def _judge(self, arrivals: Sequence[Arrival], watermark: int, report: Report) -> list[_Taken]:
+        """Drop and count what is late: Spark's watermark stands where it stood before the micro-batch."""
+        taken = [_Taken() for _ in self._spec.plan.units]
+        for arrival in arrivals:
+            stream = self._spec.plan.units[arrival.unit].stream
+            factor = self._spec.plan.axis.factors[arrival.unit]
+            times, _ = ticks_of(arrival.batch.column(stream.time), factor, stream.alias)
+            batch, is_late = arrival.batch, times < watermark
+            if is_late.any():
+                rows = np.flatnonzero(~is_late)
+                batch, times = batch.take(pa.array(rows)), times[rows]
+            if arrival.primary:
+                report.tuples += len(times)
+                report.late += int(is_late.sum())
+            if len(times):
+                taken[arrival.unit].batches.append(batch)
+                taken[arrival.unit].times.append(times)
+        return taken
+
+    # -- joining -------------------------------------------------------------
+
+    def _join(self, join: Join, taken: list[_Taken], watermark: int) -> Iterator[pa.Table]:
+        """Push everything in time order, a bounded portion at a time."""
+        whole = []
+        for unit, part in enumerate(taken):
+            if not part.batches:
+                continue
+            batch, times = concat_batches(part.batches), np.concatenate(part.times)
+            if (times[1:] < times[:-1]).any():
+                order = np.argsort(times, kind="stable")
+                batch, times = batch.take(pa.array(order)), times[order]
+            part.batches, part.times = [batch], [times]
+            whole.append((self._spec.units[unit], batch, times))
+        at = [0] * len(whole)
+        while any(at[k] < len(times) for k, (_, _, times) in enumerate(whole)):
+            ends = [
+                times[min(at[k] + _PUSH, len(times)) - 1] for k, (_, _, times) in enumerate(whole) if at[k] < len(times)
+            ]
+            for k, (name, batch, times) in enumerate(whole):
+                stop = int(np.searchsorted(times, min(ends), side="right"))
+                if stop > at[k]:
+                    table = join.push(name, batch.slice(at[k], stop - at[k]))
+                    at[k] = stop
+                    if table.num_rows:
+                        yield table
+        if watermark > INT64_MIN:
+            table = join.advance_to(watermark)
+            if table.num_rows:
+                yield table
+
+    # -- after ---------------------------------------------------------------
+
+    def _write(self, manifest: Manifest, cached: CachedJoin, taken: list[_Taken], milliseconds: int) -> None:
+        name, watermark = uuid.uuid4().hex[:12], self._spec.watermark(milliseconds)
+        manifest.next_version(name)
+        manifest.watermark = None if watermark == INT64_MIN else watermark
+        if self._spec.counted:
+            self._write_snapshot(manifest, cached.join)
+        else:
+            self._write_blocks(manifest, taken, watermark)
+        due = milliseconds + 1 if cached.join.stats.held else self._expiry(manifest)
+        if due is not None and (manifest.timer is None or not milliseconds < manifest.timer <= due):
+            self.timer = manifest.timer = due
+        self._store.write_manifest(manifest.to_bytes())
+        cached.version, cached.name = manifest.version, name
+
+    def _write_snapshot(self, manifest: Manifest, join: Join) -> None:
+        data = join.snapshot()
+        for name in manifest.snapshot:
+            self._store.remove(name)
+        manifest.snapshot = []
+        for part, start in enumerate(range(0, len(data), _PART)):
+            manifest.snapshot.append(f"snapshot-{manifest.version}-{part}")
+            self._store.write(manifest.snapshot[-1], data[start : start + _PART])
+
+    def _write_blocks(self, manifest: Manifest, taken: list[_Taken], watermark: int) -> None:
+        version = manifest.version
+        for unit, part in enumerate(taken):
+            if part.batches:
+                self._add(manifest, unit, version, version, part.batches[0], part.times[0])
+        kept = []
+        for entry in manifest.blocks:
+            limit = self._limits[entry.unit]
+            if limit is not None and entry.time_max < max(INT64_MIN, watermark - limit):
+                self._store.remove(entry.name)
+            else:
+                kept.append(entry)
+        manifest.blocks = kept
+        for unit in range(len(taken)):
+            self._compact(manifest, unit)
+
+    def _add(
+        self,
+        manifest: Manifest,
+        unit: int,
+        first: int,
+        last: int,
+        batch: pa.RecordBatch,
+        times: npt.NDArray[np.int64],
+    ) -> None:
+        data = write_block(batch)
+        name = f"{unit}-{first}-{last}"
+        low, high = int(times.min()), int(times.max())
+        self._store.write(name, data)
+        manifest.blocks.append(BlockEntry(name, unit, first, last, len(times), len(data), low, high))
+
+    def _compact(self, manifest: Manifest, unit: int) -> None:
+        """Put small blocks together, so that a restart reads few."""
+        small = compaction(manifest.blocks, unit)
+        if not small:
+            return
+        stream = self._spec.plan.units[unit].stream
+        batch = concat_batches([read_block(self._store.read(entry.name)) for entry in small])
+        times, _ = ticks_of(batch.column(stream.time), self._spec.plan.axis.factors[unit], stream.alias)
+        for entry in small:
+            self._store.remove(entry.name)
+        manifest.blocks = [entry for entry in manifest.blocks if entry not in small]
+        self._add(manifest, unit, small[0].first, small[-1].last, batch, times)
+
+    def _expiry(self, manifest: Manifest) -> int | None:
+        """Return the watermark, in milliseconds, at which the first block is no longer needed."""
+        times = []
+        for entry in manifest.blocks:
+            limit = self._limits[entry.unit]
+            if limit is not None:
+                times.append(entry.time_max + limit + 1)
+        return self._spec.milliseconds(min(times)) if times else None
+
+
+def _since(began: float) -> float:
+    return (clock.perf_counter() - began) * 1e3

@@ -1,0 +1,192 @@
+"""``crosswind.spark.join``: DataFrames in, a DataFrame out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import types as st
+
+from crosswind.engine.explain import lay_out
+from crosswind.engine.session import INDEXES, choose, lateness_of, parse_queries
+from crosswind.errors import InputError
+from crosswind.plan.explain import describe
+from crosswind.plan.layout import choose_layout, describe_layout
+from crosswind.query.tree import Column
+from crosswind.spark.operator import OUTPUT, CellProcessor
+from crosswind.spark.pack import PACKED, Pack, Unpack
+from crosswind.spark.partition import cell_keys
+from crosswind.spark.progress import METRICS, counters
+from crosswind.spark.schema import arrow_schema, spark_type
+from crosswind.spark.session import check_stateful, cores_of
+from crosswind.spark.spec import JoinSpec, result_schema, unit_plan
+from crosswind.spark.static import StaticCells
+
+__all__ = ["explain", "join"]
+
+_CACHE_MB = 1024
+
+
+def join(
+    query: str | Mapping[str, str],
+    frames: Mapping[str, Any],
+    *,
+    time: str | Mapping[str, str] = "ts",
+    lateness: Any = "0s",
+    layout: str | tuple[int, int] = "auto",
+    cells: int | None = None,
+    index: str = "auto",
+    cache_mb: int = _CACHE_MB,
+) -> Any:
+    """Join streaming DataFrames into a streaming DataFrame, or static ones into a static one.
+
+    Parameters
+    ----------
+    query : str or mapping of str to str
+        The SQL text.
+    frames : mapping of str to DataFrame
+        The DataFrame of each stream; all streaming, or all static.
+    time : str or mapping of str to str
+        The time column, for all streams or by stream: a timestamp, a date or an integer
+        (then Spark's watermark counts its units as milliseconds).
+    lateness : str, timedelta, int or mapping of stream to one of these
+        How much older than the newest tuple of its stream a tuple may be.
+    layout : str or (int, int)
+        How pairs are spread over cells: ``auto``, ``hash``, ``range``, ``grid``, or the rows
+        and columns of a grid. Every layout gives the same rows.
+    cells : int, optional
+        How many cells; as many as there are cores, if left out.
+    index : str
+        As for :func:`crosswind.open`.
+    cache_mb : int
+        How much of its windows a worker process keeps decoded between micro-batches.
+
+    Returns
+    -------
+    DataFrame
+        The columns of SELECT. Nothing runs before you write or collect it.
+
+    Examples
+    --------
+    >>> import crosswind as cw
+    >>> joined = cw.spark.join(
+    ...     "SELECT R.x, S.a FROM R [RANGE 5 SECONDS], S [RANGE 5 SECONDS] WHERE abs(R.x - S.a) <= 1",
+    ...     {"R": r, "S": s},
+    ...     lateness="10 seconds",
+    ... )  # doctest: +SKIP
+    """
+    spec, streaming, spark = _spec(query, frames, time, lateness, layout, cells, index, cache_mb)
+    schema = _result_type(spec, frames)
+    if not streaming:
+        return _static(spec, frames, schema)
+    check_stateful(spark, spec.layout.total)
+    keys = cell_keys(spec.layout.total, int(spark.conf.get("spark.sql.shuffle.partitions")))
+    packed = [
+        _packed(spec, frames, unit, keys).withWatermark("time", spec.delay(unit)) for unit in range(len(spec.units))
+    ]
+    blocks = reduce(lambda left, right: left.unionByName(right), packed).drop("time", "start")
+    joined = blocks.groupBy("cell").transformWithStateInPandas(CellProcessor(spec), OUTPUT, "append", "EventTime")
+    observed = joined.observe(f"{METRICS}_{spec.identity()}", *counters())
+    return observed.mapInArrow(Unpack(result_schema(spec.plan)), schema)
+
+
+def explain(
+    query: str | Mapping[str, str],
+    frames: Mapping[str, Any],
+    *,
+    time: str | Mapping[str, str] = "ts",
+    layout: str | tuple[int, int] = "auto",
+    cells: int | None = None,
+) -> str:
+    """Return, as text, how :func:`join` would run ``query`` over ``frames``, and why."""
+    spec, _, _ = _spec(query, frames, time, "0s", layout, cells, "auto", _CACHE_MB)
+    sections = [*describe(spec.plan), ("layout", describe_layout(spec.layout, spec.plan))]
+    return "\n".join(lay_out(section) for section in sections if section[1])
+
+
+def _spec(
+    query: str | Mapping[str, str],
+    frames: Mapping[str, Any],
+    time: str | Mapping[str, str],
+    lateness: Any,
+    layout: Any,
+    cells: int | None,
+    index: str,
+    cache_mb: int,
+) -> tuple[JoinSpec, bool, Any]:
+    choose("index", index, INDEXES)
+    streaming = _check_frames(frames)
+    spark = next(iter(frames.values())).sparkSession
+    schemas = {name: arrow_schema(frame.schema) for name, frame in frames.items()}
+    queries = parse_queries(query, schemas, time=time)
+    plan, sources = unit_plan(queries)
+    by_source = lateness if isinstance(lateness, Mapping) else dict.fromkeys(sources, lateness)
+    unknown = [name for name in by_source if name not in sources]
+    if unknown:
+        raise InputError(
+            f"lateness names the stream '{unknown[0]}', the query has {', '.join(dict.fromkeys(sources))}."
+        )
+    units = [unit.stream.name for unit in plan.units]
+    ticks = lateness_of(plan, {unit: by_source.get(source, 0) for unit, source in zip(units, sources, strict=True)})
+    chosen = choose_layout(plan, layout, cells, cores=cores_of(spark))
+    spec = JoinSpec(plan, chosen, sources, tuple(ticks[unit] for unit in units), index, cache_mb << 20)
+    return spec, streaming, spark
+
+
+def _check_frames(frames: Mapping[str, Any]) -> bool:
+    """Return whether the frames are streaming."""
+    if not isinstance(frames, Mapping) or not frames:
+        raise InputError(
+            f"frames must be a mapping of stream names to DataFrames, got {type(frames).__name__}; "
+            f'for example {{"R": r, "S": s}}.'
+        )
+    for name, frame in frames.items():
+        if not hasattr(frame, "mapInArrow"):
+            raise InputError(
+                f"stream '{name}': got {type(frame).__name__}, which is not a Spark DataFrame; "
+                f"for data in this process use crosswind.run() or crosswind.open()."
+            )
+    kinds = {name: bool(frame.isStreaming) for name, frame in frames.items()}
+    if len(set(kinds.values())) > 1:
+        shown = ", ".join(f"{name} is {'streaming' if kind else 'static'}" for name, kind in kinds.items())
+        raise InputError(
+            f"frames must be all streaming or all static, but {shown}. Read the static one with spark.readStream, "
+            f"or, if it never changes, join it with Spark's own join."
+        )
+    return next(iter(kinds.values()))
+
+
+def _packed(spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[int, ...]) -> Any:
+    """Return the blocks of one unit; only the columns that the join needs travel."""
+    pack = Pack(spec, unit, keys)
+    frame = frames[spec.sources[unit]]
+    return frame.select(*[_quoted(name) for name in pack.columns]).mapInArrow(pack, PACKED)
+
+
+def _static(spec: JoinSpec, frames: Mapping[str, Any], schema: st.StructType) -> Any:
+    """Return the join of frames that are complete: every cell is gone through in time order."""
+    total = spec.layout.total
+    keys = cell_keys(total, total)
+    packed = [_packed(spec, frames, unit, keys) for unit in range(len(spec.units))]
+    blocks = reduce(lambda left, right: left.unionByName(right), packed)
+    ordered = blocks.repartition(total, "cell").sortWithinPartitions("cell", "start", "unit")
+    return ordered.mapInArrow(StaticCells(spec), schema)
+
+
+def _result_type(spec: JoinSpec, frames: Mapping[str, Any]) -> st.StructType:
+    """Return the Spark schema of the results: columns that pass through keep their very type."""
+    entry = spec.plan.queries[0]
+    fields = []
+    for output in entry.query.outputs:
+        expr = output.expr
+        if isinstance(expr, Column):
+            source = spec.sources[entry.units[expr.role]]
+            fields.append(st.StructField(output.name, frames[source].schema[expr.name].dataType))
+        else:
+            fields.append(st.StructField(output.name, spark_type(output.arrow)))
+    return st.StructType(fields)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,113 @@
+"""The stateful operator: every cell is a key, its state a manifest and a map of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
+
+from crosswind.io.blocks import concat_batches, read_block, write_block
+from crosswind.spark.cache import CACHE
+from crosswind.spark.cell import Arrival, Cell, Report
+from crosswind.spark.spec import JoinSpec
+
+__all__ = ["OUTPUT", "CellProcessor", "SparkStore", "result_blocks"]
+
+_RESULT_ROWS = 1 << 16
+"""Rows of a result block."""
+
+_COUNTERS = ", ".join(f"{f.name} {'double' if f.name.endswith('_ms') else 'long'}" for f in fields(Report))
+OUTPUT = f"block binary, rejected long, {_COUNTERS}"
+"""The columns of what cells give out: result blocks, and a row of counters a cell and micro-batch."""
+
+
+class SparkStore:
+    """The state of the current key, in Spark's state store."""
+
+    def __init__(self, manifest: Any, blocks: Any) -> None:
+        self._manifest, self._blocks = manifest, blocks
+
+    def read_manifest(self) -> bytes | None:
+        """Return the manifest, or None if there is no state yet."""
+        row = self._manifest.get()
+        return None if row is None else bytes(row[0])
+
+    def write_manifest(self, data: bytes) -> None:
+        """Replace the manifest."""
+        self._manifest.update((data,))
+
+    def read(self, name: str) -> bytes:
+        """Return a block."""
+        return bytes(self._blocks.getValue((name,))[0])
+
+    def write(self, name: str, data: bytes) -> None:
+        """Add a block."""
+        self._blocks.updateValue((name,), (data,))
+
+    def remove(self, name: str) -> None:
+        """Remove a block."""
+        self._blocks.removeKey((name,))
+
+
+class CellProcessor(StatefulProcessor):
+    """Joins the blocks of each cell with what waits in its state."""
+
+    def __init__(self, spec: JoinSpec) -> None:
+        self._spec = spec
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state."""
+        self._handle = handle
+        manifest = handle.getValueState("manifest", "content binary")
+        self._store = SparkStore(manifest, handle.getMapState("blocks", "name string", "content binary"))
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
+        """Join what came for one cell."""
+        arrivals, rejected = [], 0
+        for frame in rows:
+            rejected += int(frame["rejected"].sum())
+            for unit, primary, block in zip(frame["unit"], frame["is_primary"], frame["block"], strict=True):
+                if block is not None:
+                    arrivals.append(Arrival(int(unit), bool(primary), read_block(block)))
+        yield from self._process(arrivals, rejected, timerValues)
+
+    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
+        """Give out what the watermark alone completes, and release what it has passed."""
+        yield from self._process([], 0, timerValues)
+
+    def close(self) -> None:
+        """Nothing to release: joins stay in the cache of the process."""
+
+    def _process(self, arrivals: list[Arrival], rejected: int, timer_values: TimerValues) -> Iterator[pd.DataFrame]:
+        report = Report()
+        cell = Cell(self._spec, self._store, CACHE)
+        now = timer_values.getCurrentWatermarkInMs()
+        for block in result_blocks(cell.process(arrivals, now, report)):
+            yield _row(Report(), 0, block)
+        if cell.timer is not None:
+            self._handle.registerTimer(cell.timer)
+        if arrivals or rejected or report != Report():
+            yield _row(report, rejected, None)
+
+
+def result_blocks(tables: Iterable[pa.Table]) -> Iterator[bytes]:
+    """Yield results as blocks of a good size."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for table in tables:
+        for batch in table.to_batches(max_chunksize=_RESULT_ROWS):
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= _RESULT_ROWS:
+                yield write_block(concat_batches(waiting))
+                waiting, rows = [], 0
+    if rows:
+        yield write_block(concat_batches(waiting))
+
+
+def _row(report: Report, rejected: int, block: bytes | None) -> pd.DataFrame:
+    return pd.DataFrame({"block": [block], "rejected": [rejected], **{k: [v] for k, v in vars(report).items()}})

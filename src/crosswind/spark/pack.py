@@ -1,0 +1,116 @@
+"""Rows to blocks and back: what runs before and after the cells, on Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from crosswind.io.blocks import read_block, write_block
+from crosswind.spark.route import Routed, Router, needed_columns
+from crosswind.spark.spec import JoinSpec
+
+__all__ = ["PACKED", "PACKED_SCHEMA", "Pack", "Unpack"]
+
+_ROWS = 1 << 17
+"""Rows that are gathered before they are packed; Spark hands them over 10,000 at a time."""
+
+PACKED = "cell int, unit int, is_primary boolean, time timestamp, start long, tuples long, rejected long, block binary"
+"""The columns of packed blocks: ``time`` is the greatest in the block (as Spark's watermark wants it), ``start``
+the least, in ticks; ``rejected`` counts tuples without a time."""
+
+PACKED_SCHEMA = pa.schema(
+    [
+        ("cell", pa.int32()),
+        ("unit", pa.int32()),
+        ("is_primary", pa.bool_()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("start", pa.int64()),
+        ("tuples", pa.int64()),
+        ("rejected", pa.int64()),
+        ("block", pa.binary()),
+    ]
+)
+
+_routers: dict[tuple[str, int], Router] = {}
+"""Routers of this process, by join and unit: micro-batches come often, and a router knows its kernels."""
+
+
+class Pack:
+    """Turns rows of one unit into blocks, each addressed to a cell (for ``mapInArrow``).
+
+    Parameters
+    ----------
+    spec : JoinSpec
+        The join.
+    unit : int
+        The unit that the rows belong to.
+    keys : tuple of int
+        The keys under which Spark knows the cells.
+    """
+
+    def __init__(self, spec: JoinSpec, unit: int, keys: tuple[int, ...]) -> None:
+        self._spec, self._unit, self._keys = spec, unit, keys
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that rows must have, in order."""
+        return needed_columns(self._spec.plan, self._unit)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield packed blocks."""
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in batches:
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= _ROWS:
+                yield self._pack(waiting)
+                waiting, rows = [], 0
+        if rows:
+            yield self._pack(waiting)
+
+    def _router(self) -> Router:
+        key = (self._spec.identity(), self._unit)
+        if key not in _routers:
+            _routers[key] = Router(self._spec.plan, self._unit, self._spec.layout)
+        return _routers[key]
+
+    def _pack(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        routed = self._router().route(pa.Table.from_batches(batches))
+        return self._packed(routed)
+
+    def _packed(self, routed: Routed) -> pa.RecordBatch:
+        stream = self._spec.plan.units[self._unit].stream.alias
+        shipments = routed.shipments
+        columns: dict[str, list[Any]] = {
+            "cell": [self._keys[shipment.cell] for shipment in shipments],
+            "unit": [self._unit] * len(shipments),
+            "is_primary": [shipment.primary for shipment in shipments],
+            "time": [self._spec.microseconds(shipment.time_max, stream) for shipment in shipments],
+            "start": [shipment.time_min for shipment in shipments],
+            "tuples": [shipment.batch.num_rows for shipment in shipments],
+            "rejected": [0] * len(shipments),
+            "block": [write_block(shipment.batch) for shipment in shipments],
+        }
+        if routed.rejected:  # they have no time and no cell, only a count
+            row = (self._keys[0], self._unit, True, None, None, 0, routed.rejected, None)
+            for column, value in zip(columns.values(), row, strict=True):
+                column.append(value)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns.values(), PACKED_SCHEMA, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=PACKED_SCHEMA)
+
+
+class Unpack:
+    """Turns result blocks into rows (for ``mapInArrow``)."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all blocks."""
+        for batch in batches:
+            for data in batch.column("block"):
+                if data.is_valid:
+                    yield read_block(data.as_buffer())

@@ -1,0 +1,250 @@
+"""Routing: which cells a tuple goes to.
+
+The cells of a tuple are a function of its content, never of its place in the input: a
+retried task may see another order, and a tuple that changed its cells between attempts
+would be a lost or doubled pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from crosswind.engine.index import Index
+from crosswind.engine.intake import Intake
+from crosswind.engine.probe import Prober
+from crosswind.io.arrow import carried_vector, read_columns, ticks_of
+from crosswind.plan.compile import Plan
+from crosswind.plan.keys import value_of
+from crosswind.plan.layout import Layout
+from crosswind.plan.physical import Storage
+from crosswind.query.tree import Rows
+from crosswind.window.block import Block
+from crosswind.window.vector import Vector
+
+__all__ = ["Routed", "Router", "Shipment", "needed_columns"]
+
+_Ints = npt.NDArray[np.int64]
+_FAR = 4.0e18
+"""Beyond every range number, so that differences still fit into 64 bits."""
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """Tuples for one cell. ``primary``: counted here; the others are copies of tuples counted elsewhere."""
+
+    cell: int
+    primary: bool
+    batch: pa.RecordBatch
+    time_min: int
+    time_max: int
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Where the tuples of a batch go, how many came, and how many had no time."""
+
+    shipments: list[Shipment]
+    tuples: int
+    rejected: int
+
+
+def needed_columns(plan: Plan, unit: int) -> tuple[str, ...]:
+    """Return the columns that tuples of ``unit`` bring along, the time first."""
+    return tuple(dict.fromkeys([plan.units[unit].stream.time, *Intake(plan, unit).columns]))
+
+
+class Router:
+    """Routes the tuples of one unit.
+
+    Parameters
+    ----------
+    plan : Plan
+        Two units, each with a stream name of its own.
+    unit : int
+        The unit whose tuples are routed.
+    layout : Layout
+        Which cells there are.
+    """
+
+    def __init__(self, plan: Plan, unit: int, layout: Layout) -> None:
+        self._unit, self._layout = unit, layout
+        self._stream = plan.units[unit].stream
+        self._factor = plan.axis.factors[unit]
+        self._intake = Intake(plan, unit)
+        self.columns = needed_columns(plan, unit)
+        self.schema = pa.schema([self._stream.schema.field(name) for name in self.columns])
+        self._counted = any(isinstance(entry.stream.window, Rows) for entry in plan.units)
+        self._access = plan.accesses[layout.owner]
+        self._owns = unit == layout.owner
+        self._prober = None
+        if not self._owns and layout.kind in ("hash", "range"):
+            self._prober = Prober(plan, unit, self._intake, Index(self._access.dimensions, "scan"))
+
+    def route(self, table: pa.Table) -> Routed:
+        """Return the shipments of ``table``."""
+        arrays = read_columns(table, self._stream.schema, self.columns, self._stream.alias)
+        ticks, missing = ticks_of(arrays[self._stream.time], self._factor, self._stream.alias)
+        rejected = 0 if missing is None else int(missing.sum())
+        if missing is not None:
+            rows = np.flatnonzero(~missing)
+            arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
+            ticks = ticks[rows]
+        if not len(ticks):
+            return Routed([], 0, rejected)
+        rows, cells, primary = self._places(arrays, ticks)
+        batch = pa.RecordBatch.from_arrays(list(arrays.values()), schema=self.schema)
+        return Routed(list(_ship(batch, ticks, rows, cells, primary)), len(ticks), rejected)
+
+    def _places(self, arrays: Mapping[str, pa.Array], ticks: _Ints) -> tuple[_Ints, _Ints, npt.NDArray[np.bool_]]:
+        """Return rows, their cells, and which of these is a row's first; rows that join nothing are missing."""
+        if self._counted:  # even tuples that fail the filter count
+            rows = np.arange(len(ticks))
+            return rows, np.zeros_like(rows), np.ones(len(rows), dtype=np.bool_)
+        block = self._intake.prepare(arrays, ticks, True)
+        keep = np.arange(len(ticks)) if block.keep is None else np.flatnonzero(block.keep)
+        layout = self._layout
+        if layout.kind == "grid":
+            chosen = self._grid(keep, self._content(arrays)[keep], 0, layout.rows, layout.columns, self._unit == 0)
+        elif self._owns:
+            chosen = self._owned(keep, block, arrays)
+        else:
+            chosen = self._sought(keep, block, arrays)
+        rows = np.concatenate([part[0] for part in chosen]) if chosen else np.empty(0, dtype=np.int64)
+        cells = np.concatenate([part[1] for part in chosen]) if chosen else np.empty(0, dtype=np.int64)
+        primary = np.ones(len(rows), dtype=np.bool_)
+        if len(chosen) > 1:
+            primary[:] = False
+            primary[np.unique(rows, return_index=True)[1]] = True
+        return rows, cells, primary
+
+    # -- grid ----------------------------------------------------------------
+
+    @staticmethod
+    def _grid(
+        rows: _Ints, hashes: _Ints, base: int, height: int, width: int, is_first: bool
+    ) -> list[tuple[_Ints, _Ints]]:
+        """Return the cells of a row of the grid for first tuples, of a column for second ones."""
+        if is_first:
+            start = base + hashes % height * width
+            return [(rows, start + k) for k in range(width)]
+        start = base + hashes % width
+        return [(rows, start + k * width) for k in range(height)]
+
+    def _content(self, arrays: Mapping[str, pa.Array]) -> _Ints:
+        """Return a hash (not negative) of everything a tuple carries, save nested values."""
+        from crosswind.kernel.arrange import hash_keys
+
+        parts = [_digest(carried_vector(array)) for array in arrays.values()]
+        return hash_keys([part for part in parts if part is not None])
+
+    # -- hash and range ------------------------------------------------------
+
+    def _owned(self, keep: _Ints, block: Block, arrays: Mapping[str, pa.Array]) -> list[tuple[_Ints, _Ints]]:
+        """Return the one cell of each owned tuple (of hot ones: its row of the hot grid)."""
+        layout, dimensions = self._layout, self._access.dimensions
+        if layout.kind == "hash":
+            from crosswind.kernel.arrange import hash_keys
+
+            equal = [block.columns[d].values for d, entry in enumerate(dimensions) if entry.equality]
+            places = _spread(hash_keys(equal)[keep])
+        else:
+            keys = block.columns[layout.dimension].values[keep]
+            places = _range_numbers(value_of(keys, dimensions[layout.dimension].expr.type), layout.width)
+        return self._by_place(keep, places, arrays)
+
+    def _sought(self, keep: _Ints, block: Block, arrays: Mapping[str, pa.Array]) -> list[tuple[_Ints, _Ints]]:
+        """Return the cells in which tuples of the other stream find their partners."""
+        if self._prober is None:
+            raise LookupError("only hash and range layouts look for boxes")
+        boxes = self._prober.boxes(block)
+        rows = np.intersect1d(boxes.rows, keep, assume_unique=True)
+        if self._layout.kind == "hash":
+            return self._by_place(rows, _spread(boxes.hashes[rows]), arrays)
+        d, width, cells = self._layout.dimension, self._layout.width, self._layout.cells
+        first = _range_numbers(boxes.lows[d][rows], width)
+        last = _range_numbers(boxes.highs[d][rows], width)
+        count = last - first + 1
+        chosen: list[tuple[_Ints, _Ints]] = []
+        wide = count >= cells
+        if wide.any():  # every cell has a range of theirs
+            chosen += [(rows[wide], np.full(int(wide.sum()), cell)) for cell in range(cells)]
+            for hot in self._layout.hot:
+                inside = wide & (first <= hot) & (hot <= last)
+                chosen += self._by_place(rows[inside], np.full(int(inside.sum()), hot), arrays)
+        rows, first, count = rows[~wide], first[~wide], count[~wide]
+        for k in range(int(count.max()) if len(count) else 0):
+            more = count > k
+            chosen += self._by_place(rows[more], first[more] + k, arrays)
+        return chosen
+
+    def _by_place(self, rows: _Ints, places: _Ints, arrays: Mapping[str, pa.Array]) -> list[tuple[_Ints, _Ints]]:
+        """Return the cells of ranges or hashes: dealt out in turn, save hot ones, which have their own."""
+        layout = self._layout
+        if not layout.hot:
+            return [(rows, places % layout.cells)]
+        hot = np.array(layout.hot, dtype=np.int64)
+        at = np.minimum(np.searchsorted(hot, places), len(hot) - 1)
+        is_hot = hot[at] == places
+        chosen = [(rows[~is_hot], places[~is_hot] % layout.cells)]
+        hashes = self._content(arrays)
+        size = layout.hot_rows * layout.hot_columns
+        for k in np.unique(at[is_hot]):
+            mine = rows[is_hot & (at == k)]
+            base = layout.cells + int(k) * size
+            chosen += self._grid(mine, hashes[mine], base, layout.hot_rows, layout.hot_columns, self._owns)
+        return chosen
+
+
+def _ship(
+    batch: pa.RecordBatch, ticks: _Ints, rows: _Ints, cells: _Ints, primary: npt.NDArray[np.bool_]
+) -> list[Shipment]:
+    """Return the tuples cell by cell, copies apart."""
+    order = np.argsort(2 * cells + ~primary, kind="stable")
+    groups = (2 * cells + ~primary)[order]
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    stops = [*starts[1:], len(groups)]
+    shipments = []
+    for start, stop in zip(starts, stops, strict=True):
+        mine = rows[order[start:stop]]
+        group = int(groups[start])
+        whole = len(mine) == batch.num_rows and bool((np.diff(mine) == 1).all())
+        part = batch if whole else batch.take(pa.array(mine))
+        times = ticks[mine]
+        shipments.append(Shipment(group // 2, group % 2 == 0, part, int(times.min()), int(times.max())))
+    return shipments
+
+
+def _spread(hashes: _Ints) -> _Ints:
+    """Return other, not negative hashes of ``hashes``: indexes inside a cell use the bits of the first ones."""
+    mixed = (hashes.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(17)
+    return mixed.astype(np.int64)
+
+
+def _range_numbers(values: npt.NDArray[np.float64], width: float) -> _Ints:
+    """Return the numbers of the ranges in which ``values`` lie; the order of values is kept."""
+    with np.errstate(over="ignore"):
+        numbers = np.floor(values / width)
+    whole: _Ints = np.clip(np.nan_to_num(numbers, nan=_FAR), -_FAR, _FAR).astype(np.int64)
+    return whole
+
+
+def _digest(vector: Vector) -> _Ints | None:
+    """Return 64 bits of each value of a column, nulls alike; None: nested, not looked at."""
+    from crosswind.kernel.arrange import hash_texts, hash_wides
+
+    match vector.layout.storage:
+        case Storage.OPAQUE:
+            return None
+        case Storage.TEXT:
+            text = np.zeros(1, dtype=np.uint8) if vector.text is None else vector.text
+            bits = hash_texts(vector.values, text).astype(np.int64)
+        case Storage.WIDE:
+            bits = hash_wides(vector.values).astype(np.int64)
+        case _:
+            bits = vector.values.astype(np.int64)
+    return bits if vector.valid is None else np.where(vector.valid != 0, bits, np.int64(-1))

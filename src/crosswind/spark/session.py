@@ -1,0 +1,74 @@
+"""What the join needs of a Spark session, told before it fails and not after."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Any
+
+from crosswind.errors import CrosswindWarning, InputError
+
+__all__ = ["check_stateful", "cores_of", "settings"]
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+def settings(cells: int | None = None) -> dict[str, str]:
+    """Return the settings with which the join runs well, for ``SparkSession.builder.config(map=...)``.
+
+    Parameters
+    ----------
+    cells : int, optional
+        How many cells the join will have: as many partitions are made. The number of
+        cores of this machine, if left out.
+
+    Examples
+    --------
+    >>> from crosswind.spark import settings
+    >>> settings(cells=4)["spark.sql.shuffle.partitions"]
+    '4'
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need the packages of this interpreter
+    return {
+        _PROVIDER: _ROCKSDB,
+        _CHANGELOG: "true",
+        _PARTITIONS: str(cells or os.cpu_count() or 1),
+        _ARROW_ROWS: "65536",
+    }
+
+
+def check_stateful(spark: Any, cells: int) -> None:
+    """Refuse a session in which a streaming join cannot run, and warn of one in which it would crawl."""
+    if spark.conf.get(_PROVIDER) != _ROCKSDB:
+        raise InputError(
+            "a streaming join keeps its windows in Spark's RocksDB state store, and this session uses "
+            f"{spark.conf.get(_PROVIDER).rpartition('.')[2]}. Before the join, type:\n"
+            f'  spark.conf.set("{_PROVIDER}",\n'
+            f'                 "{_ROCKSDB}")\n'
+            "or build the session with SparkSession.builder.config(map=crosswind.spark.settings())."
+        )
+    partitions = int(spark.conf.get(_PARTITIONS))
+    if partitions > max(16, 4 * cells):
+        warnings.warn(
+            f"{_PARTITIONS} is {partitions}, but the join has {cells} cells: every micro-batch runs {partitions} "
+            f'tasks, most of them empty. Before the query starts, type spark.conf.set("{_PARTITIONS}", {cells}).',
+            CrosswindWarning,
+            stacklevel=3,
+        )
+
+
+def cores_of(spark: Any) -> int:
+    """Return how many tasks run at once, as far as the session can tell."""
+    context = getattr(spark, "sparkContext", None) if not _is_connect(spark) else None
+    if context is not None:
+        return int(context.defaultParallelism)
+    return max(1, min(int(spark.conf.get(_PARTITIONS)), os.cpu_count() or 1))
+
+
+def _is_connect(spark: Any) -> bool:
+    return ".connect." in type(spark).__module__

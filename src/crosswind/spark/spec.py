@@ -1,0 +1,113 @@
+"""What workers must know of a join: the plan, the layout, the clock. Sent to them pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import pyarrow as pa
+
+from crosswind.errors import InputError
+from crosswind.plan.axis import INT64_MIN
+from crosswind.plan.compile import Plan, compile_plan
+from crosswind.plan.layout import Layout
+from crosswind.query.tree import Query, Rows
+
+__all__ = ["JoinSpec", "unit_plan"]
+
+_MICROSECONDS_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class JoinSpec:
+    """A join on Spark, complete: every unit of ``plan`` has a stream name of its own.
+
+    ``sources`` names the frame that each unit reads; ``lateness`` is in ticks, by unit;
+    ``cache_bytes`` bounds what a worker process keeps decoded.
+    """
+
+    plan: Plan
+    layout: Layout
+    sources: tuple[str, ...]
+    lateness: tuple[int, ...]
+    index: str
+    cache_bytes: int
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The names of the units, by which their tuples are pushed."""
+        return tuple(unit.stream.name for unit in self.plan.units)
+
+    @property
+    def counted(self) -> bool:
+        """Whether some window is a ROWS window, so that tuples wait for the order."""
+        return any(isinstance(unit.stream.window, Rows) for unit in self.plan.units)
+
+    def identity(self) -> str:
+        """Return a mark of what the state of a cell depends on: query, schemas, routing."""
+        parts = [
+            [unit.stream.name, unit.stream.time, [(field.name, str(field.type)) for field in unit.stream.schema]]
+            for unit in self.plan.units
+        ]
+        sql = [" ".join(entry.query.sql.split()) for entry in self.plan.queries]
+        return hashlib.sha256(json.dumps([sql, parts, self.layout.identity()]).encode()).hexdigest()[:16]
+
+    # -- Spark's clock and ours ----------------------------------------------
+
+    @property
+    def _ticks_per_ms(self) -> Fraction:
+        """Ticks in a millisecond of Spark's watermark; an integer time column counts milliseconds."""
+        per_second = self.plan.axis.ticks_per_second
+        return Fraction(1) if per_second is None else per_second / 1000
+
+    def watermark(self, milliseconds: int) -> int:
+        """Return Spark's watermark in ticks: tuples before it are late. 0 means that there is none yet."""
+        return INT64_MIN if milliseconds <= 0 else math.ceil(milliseconds * self._ticks_per_ms)
+
+    def milliseconds(self, ticks: int) -> int:
+        """Return the first millisecond of Spark's watermark that is not before ``ticks``."""
+        return math.ceil(ticks / self._ticks_per_ms)
+
+    def microseconds(self, ticks: int, stream: str) -> int:
+        """Return a time as microseconds since 1970, which is how Spark sees the time of a block."""
+        value = math.floor(ticks * 1000 / self._ticks_per_ms)
+        if abs(value) > _MICROSECONDS_MAX:
+            raise InputError(
+                f"stream '{stream}': the time {ticks} is too great for Spark's watermark; integer times count as "
+                f"milliseconds there, up to {_MICROSECONDS_MAX // 1000}. Give times from a nearer origin."
+            )
+        return value
+
+    def delay(self, unit: int) -> str:
+        """Return the allowed lateness of ``unit`` as Spark's ``withWatermark`` takes it."""
+        return f"{self.milliseconds(self.lateness[unit])} milliseconds"
+
+
+def unit_plan(queries: Mapping[str, Query]) -> tuple[Plan, tuple[str, ...]]:
+    """Return the plan in which every unit has a name of its own, and the stream each reads.
+
+    In one process a stream that plays two roles is pushed once. Here its tuples may go to
+    different cells in each role, so each role is a stream.
+    """
+    renamed: dict[str, Query] = {}
+    sources: dict[str, str] = {}
+    for name, query in queries.items():
+        seen: dict[str, int] = {}
+        streams = []
+        for stream in query.streams:
+            seen[stream.name] = seen.get(stream.name, 0) + 1
+            unit = stream.name if seen[stream.name] == 1 else f"{stream.name}#{seen[stream.name]}"
+            sources[unit] = stream.name
+            streams.append(replace(stream, name=unit))
+        renamed[name] = replace(query, streams=tuple(streams))
+    plan = compile_plan(renamed)
+    return plan, tuple(sources[unit.stream.name] for unit in plan.units)
+
+
+def result_schema(plan: Plan) -> pa.Schema:
+    """Return the Arrow schema of the results of the (one) query of ``plan``."""
+    return pa.schema([pa.field(out.name, out.arrow) for out in plan.queries[0].query.outputs])

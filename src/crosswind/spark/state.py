@@ -1,0 +1,126 @@
+"""The state of a cell: a manifest and immutable blocks.
+
+The manifest says which blocks there are; a block holds the tuples of one unit that came in
+one micro-batch, or those of several such blocks put together. Every micro-batch writes at
+most a block a unit, so state traffic goes with the input and not with the window.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Protocol
+
+from crosswind.errors import SnapshotError
+
+__all__ = ["BlockEntry", "Manifest", "Store", "compaction"]
+
+_FORMAT = 1
+_FAN_IN = 8
+"""Blocks of about one size that are put together into one."""
+_BYTES_MAX = 8 << 20
+"""Bytes of the largest block that is made by putting smaller ones together."""
+_HISTORY = 64
+"""Versions that a worker's copy of the windows may lie behind and still be brought up to date."""
+
+
+@dataclass(frozen=True)
+class BlockEntry:
+    """A block in the state: tuples of ``unit`` that came in versions ``first`` to ``last``."""
+
+    name: str
+    unit: int
+    first: int
+    last: int
+    tuples: int
+    size: int
+    time_min: int
+    time_max: int
+
+
+@dataclass
+class Manifest:
+    """What is in the state of a cell, as of ``version``.
+
+    ``origin`` names this state for as long as it lives, in every attempt and on every
+    machine; ``history`` names the latest versions, oldest first: two states that share the
+    name of a version are the same up to it. ``snapshot`` are the parts of a join's own
+    snapshot, for joins whose state is more than their tuples.
+    """
+
+    identity: str
+    about: str
+    origin: str
+    version: int = 0
+    history: list[str] = field(default_factory=list)
+    watermark: int | None = None
+    blocks: list[BlockEntry] = field(default_factory=list)
+    snapshot: list[str] = field(default_factory=list)
+    timer: int | None = None
+
+    def next_version(self, name: str) -> None:
+        """Begin the version ``name``."""
+        self.version += 1
+        self.history = [*self.history[1 - _HISTORY :], name]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all blocks."""
+        return sum(entry.size for entry in self.blocks)
+
+    def to_bytes(self) -> bytes:
+        """Return the manifest as bytes."""
+        content = asdict(self)
+        content["blocks"] = [list(asdict(entry).values()) for entry in self.blocks]
+        return json.dumps({"format": _FORMAT, **content}).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Manifest:
+        """Return the manifest in ``data``."""
+        content = json.loads(data)
+        if content.pop("format") != _FORMAT:
+            raise SnapshotError(
+                "the state in this checkpoint was written by another version of Crosswind; "
+                "restart with that version, or with a new checkpointLocation."
+            )
+        content["blocks"] = [BlockEntry(*values) for values in content["blocks"]]
+        return Manifest(**content)
+
+
+class Store(Protocol):
+    """Where manifest and blocks of one cell are kept; all changes of a micro-batch hold, or none."""
+
+    def read_manifest(self) -> bytes | None:
+        """Return the manifest, or None if there is no state yet."""
+
+    def write_manifest(self, data: bytes) -> None:
+        """Replace the manifest."""
+
+    def read(self, name: str) -> bytes:
+        """Return a block."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Add a block."""
+
+    def remove(self, name: str) -> None:
+        """Remove a block."""
+
+
+def compaction(blocks: list[BlockEntry], unit: int) -> list[BlockEntry]:
+    """Return blocks of ``unit`` that should be put together: the newest ones of one size, or none.
+
+    Sizes go in powers of the fan-in, so a tuple is rewritten a logarithmic number of times and
+    there are logarithmically many blocks.
+    """
+    mine = [entry for entry in blocks if entry.unit == unit]
+    at = len(mine)
+    while at and _level(mine[at - 1]) == _level(mine[-1]):
+        at -= 1
+    tail = mine[at:]
+    if len(tail) < _FAN_IN or sum(entry.size for entry in tail) > _BYTES_MAX:
+        return []
+    return tail
+
+
+def _level(entry: BlockEntry) -> int:
+    return max(0, entry.size.bit_length() - 12) // (_FAN_IN.bit_length() - 1)

@@ -1,0 +1,49 @@
+"""Joins of complete DataFrames: the blocks of a cell, oldest first, through one join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from crosswind.engine.join import Join
+from crosswind.engine.session import open_plan
+from crosswind.io.blocks import read_block
+from crosswind.plan.axis import INT64_MAX
+from crosswind.spark.spec import JoinSpec
+
+__all__ = ["StaticCells"]
+
+
+class StaticCells:
+    """Joins packed blocks that come sorted by cell and by least time (for ``mapInArrow``).
+
+    When a block comes that starts at some time, no older tuple can follow: windows are
+    released as in a live join, and memory is bounded by windows, not by the frames.
+    """
+
+    def __init__(self, spec: JoinSpec) -> None:
+        self._spec = spec
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the results of all cells of a partition."""
+        join: Join | None = None
+        current = None
+        for batch in batches:
+            cells, units = batch.column("cell").to_pylist(), batch.column("unit").to_pylist()
+            starts, blocks = batch.column("start").to_pylist(), batch.column("block")
+            for cell, unit, start, block in zip(cells, units, starts, blocks, strict=True):
+                if not block.is_valid:
+                    continue
+                if join is None or cell != current:
+                    if join is not None:
+                        yield from join.finish().to_batches()
+                    join, current = self._open(), cell
+                yield from join.advance_to(start).to_batches()
+                yield from join.push(self._spec.units[unit], read_block(block.as_buffer())).to_batches()
+        if join is not None:
+            yield from join.finish().to_batches()
+
+    def _open(self) -> Join:
+        spec = self._spec
+        return open_plan(spec.plan, dict.fromkeys(spec.units, INT64_MAX), index=spec.index)
