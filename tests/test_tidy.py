@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "engine": EVERYONE | {"query", "plan", "window", "kernel", "io"},
     "spark": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine"},
     "lab": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "testing"},
-    "bench": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine"},
+    "bench": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "spark"},
     "testing": EVERYONE | {"io"},
     "cli": EVERYONE
     | {"query", "plan", "window", "kernel", "io", "engine", "spark", "lab", "bench", "testing", "crosswind"},

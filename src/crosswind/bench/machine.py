@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["describe_machine", "resident_bytes"]
+__all__ = ["describe_machine", "resident_bytes", "tree_bytes"]
 
-_PACKAGES = ("crosswind", "numba", "numpy", "pyarrow", "duckdb", "polars")
+_PACKAGES = ("crosswind", "numba", "numpy", "pyarrow", "pyspark", "duckdb", "polars")
 _VECTORS = ("avx2", "avx512f", "neon", "sve")
 
 
@@ -64,3 +64,23 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def tree_bytes() -> int:
+    """Return the resident memory of this process and of all processes below it."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    parents: dict[int, int] = {}
+    sizes: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has just ended
+                continue
+            parents[int(entry.name)], sizes[int(entry.name)] = int(stat[1]), int(stat[21]) * page
+    mine = {os.getpid()}
+    while True:
+        more = {pid for pid, parent in parents.items() if parent in mine} - mine
+        if not more:
+            return sum(sizes.get(pid, 0) for pid in mine)
+        mine |= more

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from crosswind.bench import compare, equality, growth, kernel, latency, memory, rate, replay, start
+from crosswind.bench import compare, equality, growth, kernel, latency, memory, rate, replay, spark, start
 from crosswind.bench.record import Report
 
 __all__ = ["BENCHMARKS", "QUICK"]
@@ -20,6 +20,7 @@ BENCHMARKS: Mapping[str, Callable[..., Report]] = {
     "growth": growth.measure,
     "memory": memory.measure,
     "start": start.measure,
+    "spark": spark.measure,
 }
 
 QUICK: Mapping[str, Mapping[str, Any]] = {
@@ -32,6 +33,7 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
     "growth": {"window": 10, "factors": (1, 4), "seconds": 0.2, "rounds": 3},
     "memory": {"rate": 2_000, "window": 60, "seconds": 2.0},
     "start": {"rounds": 1},
+    "spark": {"windows": (5,), "rate": 200, "length": 20, "batch": 10, "own": 10, "theta": 10},
 }
 """By benchmark, what differs from its defaults with ``--quick``. Small enough for the slowest index, so
 that goals, which are about other sizes, mostly do not apply."""

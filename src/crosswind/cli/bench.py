@@ -53,6 +53,10 @@ def _number(name: str, default: int, text: str) -> Callable[[Function], Function
     return click.option(name, type=click.IntRange(1), default=default, show_default=True, help=text)
 
 
+def _count(name: str, default: int, text: str) -> Callable[[Function], Function]:
+    return click.option(name, type=click.IntRange(0), default=default, show_default=True, help=text)
+
+
 def _numbers(name: str, default: str, text: str) -> Callable[[Function], Function]:
     return click.option(name, type=_Numbers(), default=default, show_default=True, help=text)
 
@@ -195,6 +199,24 @@ def memory(as_json: bool, **sizes: Any) -> None:
 def start(as_json: bool, **sizes: Any) -> None:
     """Measure how long a new process takes to its first result."""
     _run("start", sizes, as_json)
+
+
+@bench.command()
+@_numbers("--windows", "60,900", "Lengths of the windows, seconds.")
+@_number("--rate", 1_000, "Tuples/s of event time, of each stream.")
+@_number("--length", 1_500, "Event time to replay once windows are full, seconds.")
+@_number("--batch", 300, "Event time in a micro-batch, seconds.")
+@_count("--own", 300, "The same length for Spark's own join with buckets, seconds; 0 leaves it out.")
+@_number("--bucket", 50, "Width of the buckets of Spark's own join.")
+@_number("--cores", 2, "Cores of local Spark, and cells of the join.")
+@_count("--theta", 300, "Event time for a join without any key, on one core and on all, seconds; 0 leaves it out.")
+@_json
+def spark(as_json: bool, **sizes: Any) -> None:
+    """Replay files through Spark; ours against Spark's own join.
+
+    Needs Java 17 and the extra: pip install 'crosswind[spark]'.
+    """
+    _run("spark", sizes, as_json)
 
 
 @bench.command(name="all")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from crosswind.errors import CrosswindWarning, InputError
 
-__all__ = ["check_stateful", "cores_of", "settings"]
+__all__ = ["check_stateful", "cores_of", "local_session", "settings"]
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -40,6 +41,21 @@ def settings(cells: int | None = None) -> dict[str, str]:
         _PARTITIONS: str(cells or os.cpu_count() or 1),
         _ARROW_ROWS: "65536",
     }
+
+
+def local_session(name: str, cores: int, *, memory_mb: int = 1536, conf: Mapping[str, str] | None = None) -> Any:
+    """Return a session that runs in this process, quietly, on ``cores`` cores.
+
+    ``conf`` has the last word over :func:`settings`.
+    """
+    from pyspark.sql import SparkSession
+
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
+    builder = builder.config("spark.driver.memory", f"{memory_mb}m")
+    spark = builder.config(map={**settings(cores), **quiet, **(conf or {})}).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
 
 
 def check_stateful(spark: Any, cells: int) -> None:
