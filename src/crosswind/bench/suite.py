@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from crosswind.bench import compare, equality, growth, kernel, latency, memory, rate, replay, spark, start
+from crosswind.bench import (
+    compare,
+    equality,
+    growth,
+    kernel,
+    latency,
+    memory,
+    rate,
+    replay,
+    spark,
+    spark_latency,
+    start,
+)
 from crosswind.bench.record import Report
 
 __all__ = ["BENCHMARKS", "QUICK"]
@@ -21,6 +33,7 @@ BENCHMARKS: Mapping[str, Callable[..., Report]] = {
     "memory": memory.measure,
     "start": start.measure,
     "spark": spark.measure,
+    "spark-latency": spark_latency.measure,
 }
 
 QUICK: Mapping[str, Mapping[str, Any]] = {
@@ -34,6 +47,7 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
     "memory": {"rate": 2_000, "window": 60, "seconds": 2.0},
     "start": {"rounds": 1},
     "spark": {"windows": (5,), "rate": 200, "length": 20, "batch": 10, "own": 10, "theta": 10},
+    "spark-latency": {"rate": 200, "window": 5, "seconds": 10.0},
 }
 """By benchmark, what differs from its defaults with ``--quick``. Small enough for the slowest index, so
 that goals, which are about other sizes, mostly do not apply."""

@@ -219,6 +219,18 @@ def spark(as_json: bool, **sizes: Any) -> None:
     _run("spark", sizes, as_json)
 
 
+@bench.command(name="spark-latency")
+@_number("--rate", 5_000, "Tuples/s of each stream.")
+@_number("--window", 60, "Length of the windows, seconds.")
+@_seconds("--seconds", 60.0, "How long the streams are played.")
+@_seconds("--chunk", 0.2, "Seconds of tuples in a file.")
+@_number("--cores", 2, "Cores of local Spark, and cells of the join.")
+@_json
+def spark_latency(as_json: bool, **sizes: Any) -> None:
+    """Measure, in real time, from a tuple's due time to its results on Spark."""
+    _run("spark-latency", sizes, as_json)
+
+
 @bench.command(name="all")
 @click.option("--quick", is_flag=True, help="Small sizes: whether everything works, not how fast it is.")
 @_json

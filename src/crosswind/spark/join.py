@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import types as st
 
 from crosswind.engine.explain import lay_out
 from crosswind.engine.session import INDEXES, choose, lateness_of, parse_queries
 from crosswind.errors import InputError
+from crosswind.io.arrow import as_table
 from crosswind.plan.explain import describe
 from crosswind.plan.layout import choose_layout, describe_layout
 from crosswind.query.tree import Column
@@ -20,6 +22,7 @@ from crosswind.spark.partition import cell_keys
 from crosswind.spark.progress import METRICS, counters
 from crosswind.spark.schema import arrow_schema, spark_type
 from crosswind.spark.session import check_stateful, cores_of
+from crosswind.spark.skew import SAMPLE_ROWS, with_hot_places
 from crosswind.spark.spec import JoinSpec, result_schema, unit_plan
 from crosswind.spark.static import StaticCells
 
@@ -38,6 +41,7 @@ def join(
     cells: int | None = None,
     index: str = "auto",
     cache_mb: int = _CACHE_MB,
+    sample: Mapping[str, Any] | None = None,
 ) -> Any:
     """Join streaming DataFrames into a streaming DataFrame, or static ones into a static one.
 
@@ -61,6 +65,9 @@ def join(
         As for :func:`crosswind.open`.
     cache_mb : int
         How much of its windows a worker process keeps decoded between micro-batches.
+    sample : mapping of str to DataFrame or Arrow-shaped, optional
+        Some tuples of a stream (static). Keys or ranges that are very frequent in it are spread
+        over several cells, so that one hot key does not keep one core busy while others wait.
 
     Returns
     -------
@@ -76,7 +83,7 @@ def join(
     ...     lateness="10 seconds",
     ... )  # doctest: +SKIP
     """
-    spec, streaming, spark = _spec(query, frames, time, lateness, layout, cells, index, cache_mb)
+    spec, streaming, spark = _spec(query, frames, time, lateness, layout, cells, index, cache_mb, sample)
     schema = _result_type(spec, frames)
     if not streaming:
         return _static(spec, frames, schema)
@@ -98,9 +105,10 @@ def explain(
     time: str | Mapping[str, str] = "ts",
     layout: str | tuple[int, int] = "auto",
     cells: int | None = None,
+    sample: Mapping[str, Any] | None = None,
 ) -> str:
     """Return, as text, how :func:`join` would run ``query`` over ``frames``, and why."""
-    spec, _, _ = _spec(query, frames, time, "0s", layout, cells, "auto", _CACHE_MB)
+    spec, _, _ = _spec(query, frames, time, "0s", layout, cells, "auto", _CACHE_MB, sample)
     sections = [*describe(spec.plan), ("layout", describe_layout(spec.layout, spec.plan))]
     return "\n".join(lay_out(section) for section in sections if section[1])
 
@@ -114,6 +122,7 @@ def _spec(
     cells: int | None,
     index: str,
     cache_mb: int,
+    sample: Mapping[str, Any] | None,
 ) -> tuple[JoinSpec, bool, Any]:
     choose("index", index, INDEXES)
     streaming = _check_frames(frames)
@@ -129,9 +138,27 @@ def _spec(
         )
     units = [unit.stream.name for unit in plan.units]
     ticks = lateness_of(plan, {unit: by_source.get(source, 0) for unit, source in zip(units, sources, strict=True)})
-    chosen = choose_layout(plan, layout, cells, cores=cores_of(spark))
+    cores = cores_of(spark)
+    chosen = choose_layout(plan, layout, cells, cores=cores)
+    if sample is not None:
+        tables = _samples(sample, schemas)
+        by_unit = {unit: tables[source] for unit, source in enumerate(sources) if source in tables}
+        chosen = with_hot_places(plan, chosen, by_unit, cores)
     spec = JoinSpec(plan, chosen, sources, tuple(ticks[unit] for unit in units), index, cache_mb << 20)
     return spec, streaming, spark
+
+
+def _samples(sample: Mapping[str, Any], schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Table]:
+    """Return the samples as Arrow tables."""
+    tables = {}
+    for name, data in sample.items():
+        if name not in schemas:
+            raise InputError(f"sample names the stream '{name}', the frames are {', '.join(schemas)}.")
+        if getattr(data, "isStreaming", False):
+            raise InputError(f"the sample of stream '{name}' is a streaming DataFrame; give a static one.")
+        small = data.limit(SAMPLE_ROWS).toArrow() if hasattr(data, "mapInArrow") else data
+        tables[name] = as_table(small, schemas[name], name).slice(0, SAMPLE_ROWS)
+    return tables
 
 
 def _check_frames(frames: Mapping[str, Any]) -> bool:

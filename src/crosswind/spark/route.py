@@ -53,6 +53,17 @@ class Routed:
     rejected: int
 
 
+@dataclass(frozen=True)
+class _Sought:
+    """Rows with the places they touch, in parts in which a row comes once; ``wide`` rows touch ranges
+    ``first`` to ``last``, at least one of every cell."""
+
+    narrow: list[tuple[_Ints, _Ints]]
+    wide: _Ints
+    first: _Ints
+    last: _Ints
+
+
 def needed_columns(plan: Plan, unit: int) -> tuple[str, ...]:
     """Return the columns that tuples of ``unit`` bring along, the time first."""
     return tuple(dict.fromkeys([plan.units[unit].stream.time, *Intake(plan, unit).columns]))
@@ -144,42 +155,63 @@ class Router:
 
     # -- hash and range ------------------------------------------------------
 
-    def _owned(self, keep: _Ints, block: Block, arrays: Mapping[str, pa.Array]) -> list[tuple[_Ints, _Ints]]:
-        """Return the one cell of each owned tuple (of hot ones: its row of the hot grid)."""
+    def places(self, table: pa.Table) -> _Ints:
+        """Return the hashes or range numbers that tuples of ``table`` touch, one after another."""
+        arrays = read_columns(table, self._stream.schema, self.columns, self._stream.alias)
+        ticks, _ = ticks_of(arrays[self._stream.time], self._factor, self._stream.alias)
+        block = self._intake.prepare(arrays, ticks, True)
+        keep = np.arange(len(ticks)) if block.keep is None else np.flatnonzero(block.keep)
+        if self._owns:
+            return self._owned_places(keep, block)
+        sought = self._sought_places(keep, block)
+        return np.concatenate([places for _, places in sought.narrow]) if sought.narrow else np.empty(0, np.int64)
+
+    def _owned_places(self, keep: _Ints, block: Block) -> _Ints:
+        """Return the hash or range number of each owned tuple."""
         layout, dimensions = self._layout, self._access.dimensions
         if layout.kind == "hash":
             from crosswind.kernel.arrange import hash_keys
 
             equal = [block.columns[d].values for d, entry in enumerate(dimensions) if entry.equality]
-            places = _spread(hash_keys(equal)[keep])
-        else:
-            keys = block.columns[layout.dimension].values[keep]
-            places = _range_numbers(value_of(keys, dimensions[layout.dimension].expr.type), layout.width)
-        return self._by_place(keep, places, arrays)
+            return _spread(hash_keys(equal)[keep])
+        keys = block.columns[layout.dimension].values[keep]
+        return _range_numbers(value_of(keys, dimensions[layout.dimension].expr.type), layout.width)
 
-    def _sought(self, keep: _Ints, block: Block, arrays: Mapping[str, pa.Array]) -> list[tuple[_Ints, _Ints]]:
-        """Return the cells in which tuples of the other stream find their partners."""
-        if self._prober is None:
-            raise LookupError("only hash and range layouts look for boxes")
+    def _sought_places(self, keep: _Ints, block: Block) -> _Sought:
+        """Return the hashes or range numbers in which tuples of the other stream find their partners."""
+        none = np.empty(0, dtype=np.int64)
+        if self._prober is None or not len(keep):
+            return _Sought([], none, none, none)
         boxes = self._prober.boxes(block)
         rows = np.intersect1d(boxes.rows, keep, assume_unique=True)
         if self._layout.kind == "hash":
-            return self._by_place(rows, _spread(boxes.hashes[rows]), arrays)
-        d, width, cells = self._layout.dimension, self._layout.width, self._layout.cells
-        first = _range_numbers(boxes.lows[d][rows], width)
-        last = _range_numbers(boxes.highs[d][rows], width)
+            return _Sought([(rows, _spread(boxes.hashes[rows]))], none, none, none)
+        first = _range_numbers(boxes.lows[self._layout.dimension][rows], self._layout.width)
+        last = _range_numbers(boxes.highs[self._layout.dimension][rows], self._layout.width)
         count = last - first + 1
+        wide = count >= self._layout.cells
+        narrow = []
+        for k in range(int(count[~wide].max()) if (~wide).any() else 0):
+            more = ~wide & (count > k)
+            narrow.append((rows[more], first[more] + k))
+        return _Sought(narrow, rows[wide], first[wide], last[wide])
+
+    def _owned(self, keep: _Ints, block: Block, arrays: Mapping[str, pa.Array]) -> list[tuple[_Ints, _Ints]]:
+        """Return the one cell of each owned tuple (of hot ones: its row of the hot grid)."""
+        return self._by_place(keep, self._owned_places(keep, block), arrays)
+
+    def _sought(self, keep: _Ints, block: Block, arrays: Mapping[str, pa.Array]) -> list[tuple[_Ints, _Ints]]:
+        """Return the cells in which tuples of the other stream find their partners."""
+        sought = self._sought_places(keep, block)
         chosen: list[tuple[_Ints, _Ints]] = []
-        wide = count >= cells
-        if wide.any():  # every cell has a range of theirs
-            chosen += [(rows[wide], np.full(int(wide.sum()), cell)) for cell in range(cells)]
+        wide = sought.wide
+        if len(wide):  # every cell has a range of theirs
+            chosen += [(wide, np.full(len(wide), cell)) for cell in range(self._layout.cells)]
             for hot in self._layout.hot:
-                inside = wide & (first <= hot) & (hot <= last)
-                chosen += self._by_place(rows[inside], np.full(int(inside.sum()), hot), arrays)
-        rows, first, count = rows[~wide], first[~wide], count[~wide]
-        for k in range(int(count.max()) if len(count) else 0):
-            more = count > k
-            chosen += self._by_place(rows[more], first[more] + k, arrays)
+                inside = (sought.first <= hot) & (hot <= sought.last)
+                chosen += self._by_place(wide[inside], np.full(int(inside.sum()), hot), arrays)
+        for rows, places in sought.narrow:
+            chosen += self._by_place(rows, places, arrays)
         return chosen
 
     def _by_place(self, rows: _Ints, places: _Ints, arrays: Mapping[str, pa.Array]) -> list[tuple[_Ints, _Ints]]:

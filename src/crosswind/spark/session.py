@@ -54,7 +54,7 @@ def local_session(name: str, cores: int, *, memory_mb: int = 1536, conf: Mapping
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     builder = builder.config("spark.driver.memory", f"{memory_mb}m")
     spark = builder.config(map={**settings(cores), **quiet, **(conf or {})}).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.setLogLevel("FATAL")  # what fails comes back as an exception; a stopped query is no error
     return spark
 
 
