@@ -55,8 +55,10 @@ class Routed:
 
 @dataclass(frozen=True)
 class _Sought:
-    """Rows with the places they touch, in parts in which a row comes once; ``wide`` rows touch ranges
-    ``first`` to ``last``, at least one of every cell."""
+    """Rows with the places they touch, in parts in which a row comes once.
+
+    ``wide`` rows touch ranges ``first`` to ``last``, at least one of every cell.
+    """
 
     narrow: list[tuple[_Ints, _Ints]]
     wide: _Ints
