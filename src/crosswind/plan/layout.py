@@ -7,7 +7,8 @@ Every pair must meet in exactly one cell. Three ways to have that:
   out to the cells in turn; tuples of the *owner* go to the cell of their range, tuples of the
   other stream to the cells of all ranges that their band overlaps.
 - *grid*: m x n cells (DP-Join §III): a tuple of the first stream goes to all cells of one row, a
-  tuple of the second to all cells of one column, row and column by a hash of the tuple.
+  tuple of the second to all cells of one column, row and column by a hash of the tuple. With more
+  streams the grid is a hypercube: a tuple has one coordinate, and goes to all cells that share it.
 
 Which range or key is *hot* may be known (from a sample): it then has a grid of cells of its
 own, so that it does not keep one core busy while others wait.
@@ -17,7 +18,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -44,8 +46,8 @@ class Layout:
 
     ``owner`` is the unit whose tuples are never copied and ``dimension`` the box column of its
     window that decides (hash: all equality columns do); ``width`` is the width of a range;
-    ``rows`` x ``columns`` is the grid. ``hot`` are the hashes or ranges that have a grid of
-    ``hot_rows`` x ``hot_columns`` cells each.
+    ``sides`` are those of the grid, one a unit. ``hot`` are the hashes or ranges that have a grid
+    of ``hot_sides`` cells each, its first side the owner's.
     """
 
     kind: str
@@ -54,16 +56,14 @@ class Layout:
     owner: int = 0
     dimension: int = 0
     width: float = 1.0
-    rows: int = 1
-    columns: int = 1
+    sides: tuple[int, ...] = ()
     hot: tuple[int, ...] = ()
-    hot_rows: int = 1
-    hot_columns: int = 1
+    hot_sides: tuple[int, int] = (1, 1)
 
     @property
     def total(self) -> int:
         """All cells, those of hot keys among them."""
-        return self.cells + len(self.hot) * self.hot_rows * self.hot_columns
+        return self.cells + len(self.hot) * math.prod(self.hot_sides)
 
     def identity(self) -> str:
         """Return a mark of the rules of routing, without the reason for them."""
@@ -74,7 +74,7 @@ class Layout:
         """Return to how many cells a tuple of ``unit`` goes (about, for ranges)."""
         match self.kind:
             case "grid":
-                return float(self.columns if unit == 0 else self.rows)
+                return float(self.cells // self.sides[unit])
             case "range" if unit != self.owner:
                 return min(float(self.cells), 1.0 + 1.0 / _RANGE_WIDTHS)
             case _:
@@ -82,34 +82,36 @@ class Layout:
 
     def with_hot(self, hot: Sequence[int], cores: int) -> Layout:
         """Return this layout with grids of about ``cores`` cells for the ranges or hashes in ``hot``."""
-        rows, columns = _sides(cores, 1.0, 1.0)
-        return replace(self, hot=tuple(sorted(hot)), hot_rows=rows, hot_columns=columns)
+        first, second = _sides(cores, (1.0, 1.0))
+        return replace(self, hot=tuple(sorted(hot)), hot_sides=(first, second))
 
 
 def choose_layout(
-    plan: Plan, asked: Any = "auto", cells: int | None = None, *, cores: int = 1, rates: Sequence[float] = (1.0, 1.0)
+    plan: Plan, asked: Any = "auto", cells: int | None = None, *, cores: int = 1, rates: Sequence[float] | None = None
 ) -> Layout:
-    """Return the layout for two streams.
+    """Return the layout of a join.
 
     Parameters
     ----------
     plan : Plan
-        Two units.
-    asked : str or (int, int)
-        ``auto``, ``hash``, ``range``, ``grid``, or the rows and columns of a grid.
+        The join.
+    asked : str or tuple of int
+        ``auto``, ``hash``, ``range``, ``grid``, or the sides of a grid, one a unit.
     cells : int, optional
         How many cells; as many as there are cores, if left out.
     cores : int
         How many workers there are for the cells.
-    rates : sequence of float
+    rates : sequence of float, optional
         Tuples/s of each unit, or anything proportional to them.
     """
-    shape = _shape(asked, cells)
+    units = len(plan.units)
+    shape = _shape(asked, cells, units)
     count = cells or cores
     if any(isinstance(unit.stream.window, Rows) for unit in plan.units):
-        return Layout("grid", 1, "a ROWS window counts the tuples of the whole stream, so they stay together")
+        reason = "a ROWS window counts the tuples of the whole stream, so they stay together"
+        return Layout("grid", 1, reason, sides=(1,) * units)
     if shape is not None:
-        return Layout("grid", shape[0] * shape[1], "asked for", rows=shape[0], columns=shape[1])
+        return Layout("grid", math.prod(shape), "asked for", sides=shape)
     if asked in ("auto", "hash"):
         for owner, access in enumerate(plan.accesses):
             if any(dimension.equality for dimension in access.dimensions):
@@ -118,37 +120,37 @@ def choose_layout(
         found = _range(plan, count, forced=asked == "range")
         if found is not None:
             return found
-    rows, columns = _sides(count, *_weights(plan, rates))
+    sides = _sides(count, _weights(plan, rates or (1.0,) * units))
     reason = "asked for" if asked == "grid" else f"no {_missing(asked)} to route by, so every pair is equally likely"
-    return Layout("grid", rows * columns, reason, rows=rows, columns=columns)
+    return Layout("grid", math.prod(sides), reason, sides=sides)
 
 
 def _missing(asked: str) -> str:
     return {"hash": "equality", "range": "band"}.get(asked, "equality and no bounded band")
 
 
-def _shape(asked: Any, cells: int | None) -> tuple[int, int] | None:
+def _shape(asked: Any, cells: int | None, units: int) -> tuple[int, ...] | None:
     if cells is not None and (type(cells) is not int or cells < 1):
         raise InputError(f"cells={cells!r} is not possible; give a whole number of cells, at least 1.")
+    sides = "(rows, columns)" if units == 2 else f"the {units} sides"
     if isinstance(asked, str):
         if asked not in LAYOUTS:
             raise InputError(
-                f"layout={asked!r} is not known; allowed: {', '.join(LAYOUTS)}, or (rows, columns) of a grid."
+                f"layout={asked!r} is not known; allowed: {', '.join(LAYOUTS)}, or {sides} of a grid."
                 f"{did_you_mean(asked, LAYOUTS)}"
             )
         return None
-    good = isinstance(asked, tuple | list) and len(asked) == 2 and all(type(n) is int and n >= 1 for n in asked)
+    good = isinstance(asked, tuple | list) and len(asked) == units and all(type(n) is int and n >= 1 for n in asked)
     if not good:
         raise InputError(
-            f"layout={asked!r} is not possible; allowed: {', '.join(LAYOUTS)}, or (rows, columns) of a grid, "
-            f"two whole numbers from 1 on."
+            f"layout={asked!r} is not possible; allowed: {', '.join(LAYOUTS)}, or {sides} of a grid, "
+            f"{units} whole numbers from 1 on."
         )
-    rows, columns = asked
-    if cells is not None and cells != rows * columns:
+    if cells is not None and cells != math.prod(asked):
         raise InputError(
-            f"layout={asked!r} has {rows * columns} cells but cells={cells}; give one of the two, or make them agree."
+            f"layout={asked!r} has {math.prod(asked)} cells but cells={cells}; give one of the two, or make them agree."
         )
-    return rows, columns
+    return tuple(asked)
 
 
 def _range(plan: Plan, cells: int, *, forced: bool) -> Layout | None:
@@ -194,33 +196,46 @@ def _is_time(plan: Plan, owner: int, dimension: Dimension) -> bool:
     return isinstance(expr, Column) and expr.name == plan.units[owner].stream.time
 
 
-def _weights(plan: Plan, rates: Sequence[float]) -> tuple[float, float]:
+def _weights(plan: Plan, rates: Sequence[float]) -> tuple[float, ...]:
     """Return what a copy of a tuple of each unit costs: it is sent, and waits for its window."""
     limits = [plan.axis.age_limit(unit.stream.window) or 0 for unit in plan.units]
     longest = max(*limits, 1)
-    weights = [rate * (1.0 + limit / longest) for rate, limit in zip(rates, limits, strict=True)]
-    return weights[0], weights[1]
+    return tuple(rate * (1.0 + limit / longest) for rate, limit in zip(rates, limits, strict=True))
 
 
-def _sides(cells: int, first: float, second: float) -> tuple[int, int]:
-    """Return the rows and columns that copy least: a first tuple goes to every column, a second to every row.
+def _sides(cells: int, weights: Sequence[float]) -> tuple[int, ...]:
+    """Return the sides that copy least: a tuple goes to all cells that share its coordinate.
 
     The shape of DP-Join §IV: work is the same in every shape of as many cells, so copies decide.
     """
-    shapes = [(rows, cells // rows) for rows in range(1, cells + 1) if cells % rows == 0]
-    return min(shapes, key=lambda shape: (shape[1] * first + shape[0] * second, abs(shape[0] - shape[1])))
+
+    def cost(sides: tuple[int, ...]) -> tuple[float, int]:
+        return sum(weight / side for weight, side in zip(weights, sides, strict=True)), max(sides) - min(sides)
+
+    return min(_factors(cells, len(weights)), key=cost)
+
+
+def _factors(product: int, count: int) -> Iterator[tuple[int, ...]]:
+    """Yield all ways to write ``product`` as ``count`` factors."""
+    if count == 1:
+        yield (product,)
+        return
+    for first in range(1, product + 1):
+        if product % first == 0:
+            for rest in _factors(product // first, count - 1):
+                yield (first, *rest)
 
 
 def describe_layout(layout: Layout, plan: Plan) -> list[str]:
     """Return the layout as lines for people."""
     names = [unit.stream.alias for unit in plan.units]
-    shape = f" ({layout.rows} x {layout.columns})" if layout.kind == "grid" else ""
+    shape = f" ({' x '.join(map(str, layout.sides))})" if layout.kind == "grid" else ""
     plural = "" if layout.cells == 1 else "s"
     copies = ", ".join(f"{name} {layout.copies(unit):.3g}" for unit, name in enumerate(names))
     lines = [f"{layout.kind}, {layout.cells} cell{plural}{shape}: {layout.reason}", f"copies of a tuple: {copies}"]
     if layout.hot:
         lines.append(
             f"{len(layout.hot)} hot {'keys' if layout.kind == 'hash' else 'ranges'} with a grid of "
-            f"{layout.hot_rows} x {layout.hot_columns} cells each"
+            f"{' x '.join(map(str, layout.hot_sides))} cells each"
         )
     return lines

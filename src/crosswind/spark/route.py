@@ -7,6 +7,8 @@ would be a lost or doubled pair.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -122,7 +124,7 @@ class Router:
         keep = np.arange(len(ticks)) if block.keep is None else np.flatnonzero(block.keep)
         layout = self._layout
         if layout.kind == "grid":
-            chosen = self._grid(keep, self._content(arrays)[keep], 0, layout.rows, layout.columns, self._unit == 0)
+            chosen = _grid(keep, self._content(arrays)[keep], 0, layout.sides, self._unit)
         elif self._owns:
             chosen = self._owned(keep, block, arrays)
         else:
@@ -134,19 +136,6 @@ class Router:
             primary[:] = False
             primary[np.unique(rows, return_index=True)[1]] = True
         return rows, cells, primary
-
-    # -- grid ----------------------------------------------------------------
-
-    @staticmethod
-    def _grid(
-        rows: _Ints, hashes: _Ints, base: int, height: int, width: int, is_first: bool
-    ) -> list[tuple[_Ints, _Ints]]:
-        """Return the cells of a row of the grid for first tuples, of a column for second ones."""
-        if is_first:
-            start = base + hashes % height * width
-            return [(rows, start + k) for k in range(width)]
-        start = base + hashes % width
-        return [(rows, start + k * width) for k in range(height)]
 
     def _content(self, arrays: Mapping[str, pa.Array]) -> _Ints:
         """Return a hash (not negative) of everything a tuple carries, save nested values."""
@@ -226,12 +215,24 @@ class Router:
         is_hot = hot[at] == places
         chosen = [(rows[~is_hot], places[~is_hot] % layout.cells)]
         hashes = self._content(arrays)
-        size = layout.hot_rows * layout.hot_columns
+        size = math.prod(layout.hot_sides)
         for k in np.unique(at[is_hot]):
             mine = rows[is_hot & (at == k)]
             base = layout.cells + int(k) * size
-            chosen += self._grid(mine, hashes[mine], base, layout.hot_rows, layout.hot_columns, self._owns)
+            chosen += _grid(mine, hashes[mine], base, layout.hot_sides, 0 if self._owns else 1)
         return chosen
+
+
+def _grid(rows: _Ints, hashes: _Ints, base: int, sides: tuple[int, ...], axis: int) -> list[tuple[_Ints, _Ints]]:
+    """Return all cells of a grid that share the coordinate of a tuple on ``axis``."""
+    strides = [math.prod(sides[k + 1 :]) for k in range(len(sides))]
+    start = base + hashes % sides[axis] * strides[axis]
+    others = [
+        range(0, side * stride, stride)
+        for k, (side, stride) in enumerate(zip(sides, strides, strict=True))
+        if k != axis
+    ]
+    return [(rows, start + sum(offsets)) for offsets in itertools.product(*others)]
 
 
 def _ship(
