@@ -185,6 +185,15 @@ class Join:
             self._strategy.insert(unit, self._intakes[unit].prepare(arrays, ticks, False))
         self._strategy.settle()
 
+    def arrange(self) -> None:
+        """Arrange windows that were refilled before anything had been looked for in them.
+
+        Live joins do this bit by bit. Who pushes much at once should push a little first, so
+        that it is known what to arrange for.
+        """
+        for window in self._strategy.windows:
+            window.arrange()
+
     def finish(self) -> pa.Table:
         """Say that no stream will bring anything more; return the last results and close."""
         began = clock.perf_counter()

@@ -24,7 +24,9 @@ from crosswind.spark.state import BlockEntry, Manifest, Store, compaction
 __all__ = ["Arrival", "Cell", "Report"]
 
 _PUSH = 8192
-"""Tuples that are pushed at a time, so that the first of a large batch teach the index."""
+"""Tuples that are pushed at a time."""
+_LESSON = 256
+"""Tuples that are pushed first into refilled windows: they teach the index what is looked for."""
 _PART = 8 << 20
 """Bytes of a part of a snapshot."""
 
@@ -97,7 +99,7 @@ class Cell:
         report.state_ms += _since(began)
         taken = self._judge(arrivals, watermark, report)
         began = clock.perf_counter()
-        for table in self._join(cached.join, taken, watermark):
+        for table in self._join(cached.join, taken, watermark, teach=report.blocks_read > 0):
             report.results += table.num_rows
             report.join_ms += _since(began)
             yield table
@@ -188,7 +190,7 @@ class Cell:
 
     # -- joining -------------------------------------------------------------
 
-    def _join(self, join: Join, taken: list[_Taken], watermark: int) -> Iterator[pa.Table]:
+    def _join(self, join: Join, taken: list[_Taken], watermark: int, *, teach: bool) -> Iterator[pa.Table]:
         """Push everything in time order, a bounded portion at a time."""
         whole = []
         for unit, part in enumerate(taken):
@@ -201,9 +203,10 @@ class Cell:
             part.batches, part.times = [batch], [times]
             whole.append((self._spec.units[unit], batch, times))
         at = [0] * len(whole)
+        size = _LESSON if teach else _PUSH
         while any(at[k] < len(times) for k, (_, _, times) in enumerate(whole)):
             ends = [
-                times[min(at[k] + _PUSH, len(times)) - 1] for k, (_, _, times) in enumerate(whole) if at[k] < len(times)
+                times[min(at[k] + size, len(times)) - 1] for k, (_, _, times) in enumerate(whole) if at[k] < len(times)
             ]
             for k, (name, batch, times) in enumerate(whole):
                 stop = int(np.searchsorted(times, min(ends), side="right"))
@@ -212,6 +215,9 @@ class Cell:
                     at[k] = stop
                     if table.num_rows:
                         yield table
+            if size == _LESSON:
+                join.arrange()
+                size = _PUSH
         if watermark > INT64_MIN:
             table = join.advance_to(watermark)
             if table.num_rows:

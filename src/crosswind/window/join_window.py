@@ -167,6 +167,17 @@ class JoinWindow:
             self._merge(self._arranged)
         self._renew(self._arranger)
 
+    def arrange(self) -> None:
+        """Arrange at once what was left as it came, if that is better by now, however long it takes."""
+        for at in range(self._arranged):
+            item = self._items[at]
+            if self._arranger is None or item.arrangement is not None:
+                continue
+            self._items[at] = self._arranger.arrange([item.block()])
+            self._view = None
+            if self._items[at].arrangement is None:
+                return
+
     def _renew(self, arranger: Arranger) -> None:
         """Arrange again a few runs that were made before anything was known, oldest first."""
         while self._renewed < self._arranged and arranger.arranges:
