@@ -23,6 +23,7 @@ from crosswind.kernel.arrange import grid_cells, group, hash_cells, hash_keys, h
 from crosswind.kernel.box import box_kernel, box_source
 from crosswind.kernel.gather import gather_text, gather_width
 from crosswind.kernel.jit import load_source
+from crosswind.kernel.runtime import text_equal
 from crosswind.plan.compile import compile_plan
 from crosswind.plan.keys import PAD, encode, first_and_last, value_of
 from crosswind.plan.physical import Storage
@@ -384,6 +385,43 @@ def test_equal_texts_have_equal_hashes():
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)[1:]
     hashes = hash_texts(offsets, np.frombuffer(array.buffers()[2], dtype=np.uint8)).tolist()
     assert len({(text, key) for text, key in zip(texts, hashes, strict=True)}) == len(set(texts)) == len(set(hashes))
+
+
+def one_byte_off(length: int) -> list[bytes]:
+    """Return a text, and all that differ from it in one byte or by one byte more."""
+    text = bytes(range(65, 65 + length))
+    return [text, text + b"!", *(text[:k] + b"?" + text[k + 1 :] for k in range(length))]
+
+
+@pytest.mark.parametrize("length", [*range(19), 31, 32, 33])
+def test_every_byte_of_a_text_counts(length):
+    """Texts are hashed and compared 8 bytes at a time; no place may be left out, and none read that is not theirs."""
+    texts = one_byte_off(length)
+    array = pa.array([b"123", *texts, b"9"], pa.large_binary())
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)
+    data = np.frombuffer(array.buffers()[2], dtype=np.uint8)
+    assert len(set(hash_texts(offsets[1:-1], data).tolist())) == len(texts)
+    shifted = np.concatenate([np.zeros(5, dtype=np.uint8), data])  # another alignment
+    for i, left in enumerate(texts):
+        for j, right in enumerate(texts):
+            sides = (address(offsets), address(data), i + 1, address(offsets), address(shifted) + 5, j + 1)
+            assert text_equal(*sides) == (left == right)
+
+
+def test_texts_are_taken_in_any_order():
+    rng = random.Random(3)
+    texts = [bytes(rng.randrange(256) for _ in range(rng.choice([0, 1, 7, 8, 40]))) for _ in range(50)]
+    array = pa.array(texts, pa.large_binary())
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)
+    whole = Vector(Layout(Storage.TEXT), offsets, None, np.frombuffer(array.buffers()[2], dtype=np.uint8))
+    for vector, start in ((whole, 0), (whole.slice(20, 45), 20)):
+        for count in (0, 1, 60):
+            rows = np.array([rng.randrange(len(vector)) for _ in range(count)], dtype=np.int64)
+            taken = vector.take(rows)
+            ends = taken.values.tolist()
+            found = [taken.text[a:b].tobytes() for a, b in pairwise(ends)]
+            assert found == [texts[start + row] for row in rows.tolist()]
+            assert len(taken) == count
 
 
 def test_equal_wide_values_have_equal_hashes():

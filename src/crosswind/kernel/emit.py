@@ -236,7 +236,9 @@ class Emitter:
         valid = self._all_valid([a, b])
         match storage_of(of):
             case Storage.TEXT:
-                code = f"text_order({', '.join((*a.text, *b.text))}) {_SYMBOL[op]} 0"
+                sides = ", ".join((*a.text, *b.text))
+                equal = {"eq": f"text_equal({sides})", "ne": f"not text_equal({sides})"}
+                code = equal.get(op) or f"text_order({sides}) {_SYMBOL[op]} 0"
             case Storage.WIDE:
                 code = _WIDE[op].format(ah=a.code, al=a.low, bh=b.code, bl=b.low)
             case _:

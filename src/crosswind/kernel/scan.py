@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from crosswind.kernel.emit import Emitter, Facts
 from crosswind.kernel.jit import load_source
-from crosswind.kernel.source import header, leaves_at, open_arrays
+from crosswind.kernel.source import ask_ahead, header, leaves_at, open_arrays
 from crosswind.plan.logic import Formula, atoms_of, conjuncts
 from crosswind.plan.physical import POINTERS_PER_COLUMN
 from crosswind.plan.program import Slot
@@ -109,6 +109,7 @@ def recheck_source(spec: PairSpec, facts: Facts) -> str:
         "    n = 0",
         *open_arrays(spec.probe, "p", "probe[", nulls=facts.nulls, first=PROBE_BOUNDS),
         "    for k in range(count):",
+        *ask_ahead(spec.window, _first_column(spec), "        "),
         "        w = out_w[k]; i = out_i[k]; j = out_j[k]",
         *(["        fault = False"] if emitter.checks else []),
         *_window_columns(spec, facts, "        "),
@@ -145,8 +146,12 @@ def _cost(part: Formula) -> int:
 
 
 def _window_columns(spec: PairSpec, facts: Facts, indent: str) -> list[str]:
-    first = WINDOW_POSITIONS + POINTERS_PER_COLUMN * spec.skip
-    return open_arrays(spec.window, "s", "win[w, ", nulls=facts.nulls, first=first, indent=indent)
+    return open_arrays(spec.window, "s", "win[w, ", nulls=facts.nulls, first=_first_column(spec), indent=indent)
+
+
+def _first_column(spec: PairSpec) -> int:
+    """Return where the slots begin in a row of the window table."""
+    return WINDOW_POSITIONS + POINTERS_PER_COLUMN * spec.skip
 
 
 def _bounds_columns(spec: PairSpec) -> list[str]:
