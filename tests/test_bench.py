@@ -24,7 +24,9 @@ from crosswind.bench.suite import BENCHMARKS, QUICK
 from crosswind.bench.workload import BandWorkload, KeyWorkload
 from crosswind.cli.main import crosswind
 from crosswind.errors import CrosswindError
+from crosswind.kernel.scan import is_vectorised
 from crosswind.plan.calibration import calibration
+from crosswind.plan.physical import RUN_HEAD
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -167,10 +169,33 @@ def test_every_variant_of_the_loop_is_exact():
         probing.compare_counts(1, 2)
 
 
+@needs_compiler
+def test_the_kernel_is_measured_by_variant():
+    """CellJoin's three by hand, and ours: one by one, vectorised by the compiler, explicit vectors."""
+    report = tiny_report("kernel")
+    by_hand = [f"C++ {variant}" for variant in ("scalar", "vectorised", "unrolled")]
+    assert [entry.name for entry in report.measurements] == [*by_hand, *(f"crosswind {name}" for name in kernel.OURS)]
+    assert all(entry.ratio_to == "C++ scalar" for entry in report.measurements[1:])
+
+
+@pytest.mark.parametrize("name", kernel.OURS)
+def test_each_variant_is_what_it_says(name):
+    has_box = name.startswith("box")
+    probing = kernel._joins(2_000)[name]
+    (sizes,) = ([item.length for item in window] for window in [probing.join._strategy.windows[1]])
+    plan = probing.join._plan
+    assert bool(plan.accesses[1].dimensions) == has_box
+    if name == "box, full keys":
+        assert sizes == [2_000]
+        assert not probing.join._strategy.windows[1].residents().runs[0, RUN_HEAD + 1], "no half keys"
+    if not has_box:
+        assert is_vectorised(plan.accesses[1].residual) == ("vectorised" in name)
+
+
 def test_without_a_compiler_the_rest_is_measured(monkeypatch):
     monkeypatch.setattr(baseline, "_COMPILER", "no-such-compiler")
     report = kernel.measure(window=2_000, probes=10, rounds=1, tell=quiet)
-    assert [entry.name for entry in report.measurements] == [kernel.OURS]
+    assert [entry.name for entry in report.measurements] == [f"crosswind {name}" for name in kernel.OURS]
     assert any("no-such-compiler is not installed" in note for note in report.notes)
     report = compare.measure(window=2_000, probes=(5,), rounds=1, windows=(), prefix=1, rate=1, tell=quiet)
     assert report.measurements == []

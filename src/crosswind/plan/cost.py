@@ -64,7 +64,7 @@ class Constants:
     run_ns: float = 60.0
     visit_ns: float = 20.0
     compare_ns: float = 0.018
-    pair_ns: float = 1.0
+    pair_ns: float = 0.25
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
