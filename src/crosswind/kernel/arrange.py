@@ -18,6 +18,7 @@ __all__ = ["float_keys", "grid_cells", "group", "hash_cells", "hash_keys", "hash
 
 _Array = npt.NDArray[Any]
 
+# Two have a signature, since every query on floats needs one of them: they are loaded with the module.
 _SOURCE = '''"""Cells, hashes and counting sort."""
 
 import numpy as np
@@ -41,7 +42,7 @@ def add_axis(values, origin, scale, cells, out, times):
         out[i] = np.int32(out[i] * times + c)
 
 
-@jit()
+@jit("void(int64, int32[::1])")
 def keys_32(values, keys):
     """Fill the keys of floats: Spark's order, -0.0 as 0.0, one key for all NaNs."""
     for i in range(keys.shape[0]):
@@ -54,7 +55,7 @@ def keys_32(values, keys):
         keys[i] = bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
 
 
-@jit()
+@jit("void(int64, int64[::1])")
 def keys_64(values, keys):
     """Fill the keys of doubles."""
     for i in range(keys.shape[0]):
