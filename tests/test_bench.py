@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import shutil
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from crosswind.bench import baseline, compare, equality, growth, kernel, latency, memory, rate, replay, start
+from crosswind.bench import baseline, calibrate, compare, equality, growth, kernel, latency, memory, rate, replay, start
 from crosswind.bench.live import LiveJoin, expected_rows
 from crosswind.bench.machine import describe_machine, resident_bytes
 from crosswind.bench.others import Buckets, duckdb_join, polars_join, race, replay_once
@@ -23,6 +24,9 @@ from crosswind.bench.suite import BENCHMARKS, QUICK
 from crosswind.bench.workload import BandWorkload, KeyWorkload
 from crosswind.cli.main import crosswind
 from crosswind.errors import CrosswindError
+from crosswind.kernel.scan import is_vectorised
+from crosswind.plan.calibration import calibration
+from crosswind.plan.physical import RUN_HEAD
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -165,10 +169,33 @@ def test_every_variant_of_the_loop_is_exact():
         probing.compare_counts(1, 2)
 
 
+@needs_compiler
+def test_the_kernel_is_measured_by_variant():
+    """CellJoin's three by hand, and ours: one by one, vectorised by the compiler, explicit vectors."""
+    report = tiny_report("kernel")
+    by_hand = [f"C++ {variant}" for variant in ("scalar", "vectorised", "unrolled")]
+    assert [entry.name for entry in report.measurements] == [*by_hand, *(f"crosswind {name}" for name in kernel.OURS)]
+    assert all(entry.ratio_to == "C++ scalar" for entry in report.measurements[1:])
+
+
+@pytest.mark.parametrize("name", kernel.OURS)
+def test_each_variant_is_what_it_says(name):
+    has_box = name.startswith("box")
+    probing = kernel._joins(2_000)[name]
+    (sizes,) = ([item.length for item in window] for window in [probing.join._strategy.windows[1]])
+    plan = probing.join._plan
+    assert bool(plan.accesses[1].dimensions) == has_box
+    if name == "box, full keys":
+        assert sizes == [2_000]
+        assert not probing.join._strategy.windows[1].residents().runs[0, RUN_HEAD + 1], "no half keys"
+    if not has_box:
+        assert is_vectorised(plan.accesses[1].residual) == ("vectorised" in name)
+
+
 def test_without_a_compiler_the_rest_is_measured(monkeypatch):
     monkeypatch.setattr(baseline, "_COMPILER", "no-such-compiler")
     report = kernel.measure(window=2_000, probes=10, rounds=1, tell=quiet)
-    assert [entry.name for entry in report.measurements] == [kernel.OURS]
+    assert [entry.name for entry in report.measurements] == [f"crosswind {name}" for name in kernel.OURS]
     assert any("no-such-compiler is not installed" in note for note in report.notes)
     report = compare.measure(window=2_000, probes=(5,), rounds=1, windows=(), prefix=1, rate=1, tell=quiet)
     assert report.measurements == []
@@ -203,6 +230,9 @@ TINY = {
     ),
     "start": lambda: start.measure(rounds=1, tell=quiet),
     "memory": lambda: memory.measure(rate=500, window=1, seconds=0.05, index="auto", tell=quiet),
+    "calibrate": lambda: calibrate.measure(
+        window=1, batch=50, sizes=(256, 512), seconds=0.01, rounds=1, store=False, tell=quiet
+    ),
 }
 
 
@@ -238,6 +268,30 @@ def test_latency_counts_every_tuple_once():
     assert all((values >= 0).all() for values in observed.latency_s.values())
     assert sum(live.join.stats.tuples_in.values()) - sum(before.tuples_in.values()) == 120
     assert observed.results == live.join.stats.results - before.results
+
+
+def test_calibrate_shows_predicted_and_measured_optimum():
+    report = tiny_report("calibrate")
+    loss = report.measurements[-1]
+    assert loss.name == "the predicted size against the best"
+    assert loss.value >= 1
+    marked = {word: [e.name for e in report.measurements if word in e.note] for word in ("predicted", "measured best")}
+    assert len(marked["predicted"]) == 2, "a size, and the verdict"
+    assert len(marked["measured best"]) == 2
+    assert sum(e.name.startswith("basic windows of") for e in report.measurements) >= 2
+    assert all(e.value > 0 for e in report.measurements)
+
+
+def test_calibrate_keeps_constants_if_asked(monkeypatch, tmp_path):
+    monkeypatch.setenv("CROSSWIND_CACHE_DIR", str(tmp_path))
+    sizes = ("--window", "1", "--batch", "50", "--sizes", "256", "--seconds", "0.01", "--rounds", "1", "--json")
+    assert invoke("calibrate", *sizes, "--no-store").exit_code == 0
+    assert not calibration().measured
+    done = invoke("calibrate", *sizes)
+    assert done.exit_code == 0, done.output
+    constants = json.loads(done.output)["measurements"][:6]
+    assert calibration().measured
+    assert list(dataclasses.asdict(calibration().constants).values()) == [entry["value"] for entry in constants]
 
 
 # -- the search for a rate ------------------------------------------------------------------------

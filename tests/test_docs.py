@@ -171,6 +171,12 @@ def test_the_taxi_example_runs(shell, tmp_path):
     assert "rider" in printed
 
 
+def test_the_alarms_example_runs(shell, tmp_path):
+    printed = shell(f"python {shlex.quote(str(ROOT / 'examples' / 'machines_and_alarms.py'))}", tmp_path)
+    assert re.search(r"tuples in [\d,]+ pushes", printed)
+    assert "off by" in printed
+
+
 def test_the_trades_example_runs(shell, tmp_path):
     folder = tmp_path / "trades_and_quotes"
     folder.mkdir()

@@ -18,11 +18,14 @@ import pytest
 
 import crosswind as cw
 from crosswind.engine.index import Index
-from crosswind.engine.probe import _Scratch
+from crosswind.engine.probe import _Scratch, pair_spec
 from crosswind.kernel.arrange import grid_cells, group, hash_cells, hash_keys, hash_texts, hash_wides
 from crosswind.kernel.box import box_kernel, box_source
+from crosswind.kernel.emit import Facts
 from crosswind.kernel.gather import gather_text, gather_width
 from crosswind.kernel.jit import load_source
+from crosswind.kernel.runtime import text_equal
+from crosswind.kernel.scan import PairSpec, is_vectorised, scan_source
 from crosswind.plan.compile import compile_plan
 from crosswind.plan.keys import PAD, encode, first_and_last, value_of
 from crosswind.plan.physical import Storage
@@ -259,6 +262,100 @@ def test_wide_registers_compare_the_keys(monkeypatch, tmp_path):
     assert masks, "the outcome of the comparisons becomes bits of one word"
 
 
+# ---------------------------------------------------------------------------------- pair by pair
+
+NUMBERS = pa.schema({"ts": pa.int64(), "x": pa.int32(), "y": pa.float32(), "k": pa.int64(), "t": pa.string()})
+PACKED = {
+    "R.x * S.x = 77": r"\bvpcmp\w*\s.*%[yz]mm",
+    "(R.y + S.y) * R.y = 3.5": r"\bv(mul|cmp\w*)ps\s.*%[yz]mm",
+    "R.x = S.x OR R.y = S.y": r"\bvpcmpeqd\s.*%[yz]mm",
+    "CAST(R.x AS DOUBLE) / S.x > 9.5 OR R.y < S.y": r"\bv(div|cmp\w*)pd\s.*%[yz]mm",
+    "R.k * S.k = 77": r"\bvpmuludq\s.*%[yz]mm",
+}
+"""Conditions without a box, and packed instructions that their scan must be made of."""
+
+
+def scan_spec(where: str) -> PairSpec:
+    sql = f"SELECT R.x FROM R [RANGE 9], S [RANGE 9] WHERE {where}"
+    return pair_spec(compile_plan({"query": parse(sql, {"R": NUMBERS, "S": NUMBERS}, "ts")}), 0)
+
+
+@pytest.mark.parametrize("where", PACKED)
+def test_wide_registers_evaluate_any_condition(where, monkeypatch, tmp_path):
+    """The scan of a condition without a box is vectorised by LLVM: looked up in the machine code."""
+    from llvmlite import binding
+
+    if not binding.get_host_cpu_features().get("avx2"):
+        pytest.skip("not an x86-64 processor with AVX2")
+    monkeypatch.setenv("CROSSWIND_CACHE_DIR", str(tmp_path))  # Numba shows only what it has compiled itself
+    spec = scan_spec(where)
+    assert is_vectorised(spec.condition)
+    source = scan_source(spec, Facts(nulls=False, nans=False))
+    module = load_source(f"{source}# to be looked at\n")
+    (machine_code,) = module.scan.inspect_asm().values()
+    assert re.search(PACKED[where], machine_code), machine_code
+    plain = "\n".join(line for line in source.splitlines() if "hit" not in line)  # the same, one by one
+    plain = plain.replace("                    continue\n                for i", "                for i")
+    (machine_code,) = load_source(plain).scan.inspect_asm().values()
+    assert not re.search(PACKED[where], machine_code), "the test sees the difference"
+
+
+def test_what_has_no_vector_code_is_not_asked_for_it():
+    assert not is_vectorised(scan_spec("R.t < S.t OR R.x = S.x").condition)
+    assert not is_vectorised(scan_spec("sin(R.y * S.y) < 0.5").condition)
+    assert "hit" not in scan_source(scan_spec("R.t < S.t OR R.x = S.x"), Facts())
+
+
+def pairs(where: str, r: dict, s: dict) -> list[tuple[int, int]]:
+    """Return the rows of R and S that join; S waits, R probes."""
+    schema = pa.schema({"ts": pa.int64(), "i": pa.int32(), "k": pa.int64(), "f": pa.bool_()})
+    sql = f"SELECT R.i AS i, S.i AS j FROM R [RANGE 10], S [RANGE 10] WHERE {where}"
+    with cw.open(sql, {"R": schema, "S": schema}, lateness=1000) as join:
+        assert not join._plan.accesses[1].dimensions, "pair by pair"
+        join.push("S", {"i": list(range(len(s["k"]))), **s})
+        found = join.push("R", {"i": list(range(len(r["k"]))), **r})
+    return sorted(zip(found["i"].to_pylist(), found["j"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("at", [0, 255, 256, 511, 699])
+def test_a_single_match_is_found_wherever_it_lies(at):
+    keys = [5] * 700
+    keys[at] = 11
+    s = {"ts": [1] * 700, "k": keys, "f": [True] * 700}
+    assert pairs("R.k * S.k = 77", {"ts": [1], "k": [7], "f": [True]}, s) == [(0, at)]
+
+
+def test_a_match_that_has_expired_does_not_count():
+    s = {"ts": [1] * 300 + [20] * 300, "k": [11] * 600, "f": [True] * 600}
+    found = pairs("R.k * S.k = 77", {"ts": [20], "k": [7], "f": [True]}, s)
+    assert found == [(0, j) for j in range(300, 600)]
+
+
+@pytest.mark.parametrize("big", [2**62 + 9, -(2**62) - 9, 2**63 - 1])
+@pytest.mark.parametrize("operation", ["R.k * S.k = 77", "R.k + S.k + S.k = 9", "R.k - S.k - S.k = 9 OR R.k * 3 = S.k"])
+def test_an_overflow_is_an_error_exactly_where_it_counts(operation, big):
+    """Vector code evaluates more than it should; only pairs that are really evaluated may raise."""
+    probe = {"ts": [20], "k": [7], "f": [True]}
+    keys = [1] * 600
+    keys[300] = big
+    s = {"ts": [20] * 600, "k": keys, "f": [True] * 600}
+    with pytest.raises(cw.ArithmeticOverflowError):
+        pairs(operation, probe, s)
+    expired = {**s, "ts": [20] * 300 + [1] + [20] * 299}
+    assert pairs(operation, probe, expired) == pairs(operation, probe, {**expired, "k": [1] * 600})
+    masked = {**s, "f": [k != big for k in keys]}
+    shielded = f"(S.f OR R.i = S.i + 100000) AND ({operation})"
+    assert pairs(shielded, probe, masked) == pairs(shielded, probe, {**masked, "k": [1] * 600})
+
+
+@pytest.mark.parametrize("factor", [2**31, 3_037_000_499, -3_037_000_499])
+def test_products_near_the_end_of_the_range_are_exact(factor):
+    """What vector code takes for an overflow, to be safe, is computed again."""
+    s = {"ts": [1] * 400, "k": [factor] * 400, "f": [True] * 400}
+    found = pairs(f"R.k * S.k = {factor * abs(factor)}", {"ts": [1], "k": [abs(factor)], "f": [True]}, s)
+    assert len(found) == 400
+
+
 # ---------------------------------------------------------------------------------- the ends of boxes
 
 
@@ -384,6 +481,43 @@ def test_equal_texts_have_equal_hashes():
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)[1:]
     hashes = hash_texts(offsets, np.frombuffer(array.buffers()[2], dtype=np.uint8)).tolist()
     assert len({(text, key) for text, key in zip(texts, hashes, strict=True)}) == len(set(texts)) == len(set(hashes))
+
+
+def one_byte_off(length: int) -> list[bytes]:
+    """Return a text, and all that differ from it in one byte or by one byte more."""
+    text = bytes(range(65, 65 + length))
+    return [text, text + b"!", *(text[:k] + b"?" + text[k + 1 :] for k in range(length))]
+
+
+@pytest.mark.parametrize("length", [*range(19), 31, 32, 33])
+def test_every_byte_of_a_text_counts(length):
+    """Texts are hashed and compared 8 bytes at a time; no place may be left out, and none read that is not theirs."""
+    texts = one_byte_off(length)
+    array = pa.array([b"123", *texts, b"9"], pa.large_binary())
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)
+    data = np.frombuffer(array.buffers()[2], dtype=np.uint8)
+    assert len(set(hash_texts(offsets[1:-1], data).tolist())) == len(texts)
+    shifted = np.concatenate([np.zeros(5, dtype=np.uint8), data])  # another alignment
+    for i, left in enumerate(texts):
+        for j, right in enumerate(texts):
+            sides = (address(offsets), address(data), i + 1, address(offsets), address(shifted) + 5, j + 1)
+            assert text_equal(*sides) == (left == right)
+
+
+def test_texts_are_taken_in_any_order():
+    rng = random.Random(3)
+    texts = [bytes(rng.randrange(256) for _ in range(rng.choice([0, 1, 7, 8, 40]))) for _ in range(50)]
+    array = pa.array(texts, pa.large_binary())
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)
+    whole = Vector(Layout(Storage.TEXT), offsets, None, np.frombuffer(array.buffers()[2], dtype=np.uint8))
+    for vector, start in ((whole, 0), (whole.slice(20, 45), 20)):
+        for count in (0, 1, 60):
+            rows = np.array([rng.randrange(len(vector)) for _ in range(count)], dtype=np.int64)
+            taken = vector.take(rows)
+            ends = taken.values.tolist()
+            found = [taken.text[a:b].tobytes() for a, b in pairwise(ends)]
+            assert found == [texts[start + row] for row in rows.tolist()]
+            assert len(taken) == count
 
 
 def test_equal_wide_values_have_equal_hashes():

@@ -18,13 +18,14 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "crosswind"
 
-EVERYONE = {"errors", "clock", "loading"}
+EVERYONE = {"errors", "clock", "loading", "folders"}
 """Modules beside the rooms that import nothing of ours and that everyone may import."""
 
 MAY_IMPORT = {
     "errors": set(),
     "clock": set(),
     "loading": set(),
+    "folders": set(),
     "query": EVERYONE,
     "plan": EVERYONE | {"query"},
     "window": EVERYONE | {"query", "plan"},

@@ -21,6 +21,7 @@ from crosswind.errors import (
     JobError,
     LateTupleWarning,
     NullTimeWarning,
+    OverloadError,
     QueryError,
     SnapshotError,
     UnsupportedError,
@@ -30,6 +31,7 @@ from crosswind.loading import heavy_loading
 if TYPE_CHECKING:
     from crosswind import spark as spark
     from crosswind import testing as testing
+    from crosswind.engine.batching import Feeder
     from crosswind.engine.explain import explain
     from crosswind.engine.join import Join
     from crosswind.engine.session import open, run  # noqa: A004 - `cw.open` is the public name
@@ -43,11 +45,13 @@ __all__ = [
     "ClosedJoinError",
     "CrosswindError",
     "CrosswindWarning",
+    "Feeder",
     "InputError",
     "JobError",
     "Join",
     "LateTupleWarning",
     "NullTimeWarning",
+    "OverloadError",
     "QueryError",
     "SnapshotError",
     "Stats",
@@ -62,6 +66,7 @@ __all__ = [
 ]
 
 _LAZY = {
+    "Feeder": "crosswind.engine.batching",
     "Join": "crosswind.engine.join",
     "Stats": "crosswind.engine.stats",
     "explain": "crosswind.engine.explain",

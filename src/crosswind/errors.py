@@ -18,6 +18,7 @@ __all__ = [
     "JobError",
     "LateTupleWarning",
     "NullTimeWarning",
+    "OverloadError",
     "QueryError",
     "SnapshotError",
     "UnsupportedError",
@@ -64,6 +65,10 @@ class ArithmeticOverflowError(CrosswindError):
 
 class ClosedJoinError(CrosswindError):
     """The join has been finished or closed and takes no more input."""
+
+
+class OverloadError(CrosswindError):
+    """The join did not keep up with what it was given, within the time allowed."""
 
 
 class SnapshotError(CrosswindError):

@@ -8,14 +8,42 @@ from functools import partial
 from crosswind.bench.baseline import VARIANTS, BaselineMissingError, load_baseline
 from crosswind.bench.probing import Probing, columns
 from crosswind.bench.record import Report, Tell, interleave, measured_in
+from crosswind.bench.workload import BAND
+from crosswind.query import predicate
 
-__all__ = ["measure"]
+__all__ = ["OURS", "measure"]
 
-OURS = "crosswind scan, through push"
+OURS = {
+    "function, one by one": "your own Python function, which LLVM does not vectorise",
+    "any condition, vectorised": "pair by pair, from the program: what no index helps with",
+    "box, full keys": "explicit vectors over the open basic window",
+    "box, half keys": "explicit vectors over sealed basic windows: the scan",
+}
+"""Our ways to compare a probe with a window, slowest first, each through ``push``."""
+
+_SCALAR, _LANES, _FULL, _HALF = OURS
+
+
+def crosswind_bench_near(x: int, a: int, y: float, b: float) -> bool:
+    """Say whether two tuples are near, as a user would write it who does not know SQL."""
+    return a - 10 <= x <= a + 10 and b - 10.0 <= y <= b + 10.0
+
+
+def _joins(window: int) -> dict[str, Probing]:
+    """Return a full window for each of our ways."""
+    predicate(crosswind_bench_near)
+    bands = f"R.x BETWEEN S.a - {BAND} AND S.a + {BAND} AND R.y BETWEEN S.b - {BAND} AND S.b + {BAND}"
+    return {
+        _SCALAR: Probing(window, "scan", "crosswind_bench_near(R.x, S.a, R.y, S.b)"),
+        # The alternative, which never holds, leaves no box.
+        _LANES: Probing(window, "scan", f"({bands}) OR R.x = S.a - 100000"),
+        _FULL: Probing(window, "scan", basic_window=window + 1),
+        _HALF: Probing(window, "scan"),
+    }
 
 
 def measure(*, window: int, probes: int, rounds: int, tell: Tell) -> Report:
-    """Measure the C++ variants and the scan of a join on the same window and probes.
+    """Measure the C++ variants and ours on the same window and probes.
 
     Parameters
     ----------
@@ -28,14 +56,15 @@ def measure(*, window: int, probes: int, rounds: int, tell: Tell) -> Report:
     tell : callable
         Told what is being done.
     """
-    tell("filling the window")
-    probing = Probing(window, "scan")
-    probing.push(probing.probes(probes))
-    notes = ["One core. A pair is a probe and a tuple of the window, both bands checked."]
+    tell("filling the windows")
+    joins = _joins(window)
+    batch = joins[_HALF].probes(probes)
+    held = columns(joins[_HALF].window)
+    notes = ["One core. A pair is a probe and a tuple of the window, both bands checked. Ours go through push."]
     counts: dict[str, int] = {}
 
-    def ours() -> float:
-        _, seconds = probing.push(probing.probes(probes))
+    def ours(name: str) -> float:
+        counts[name], seconds = joins[name].push(batch)
         return window * probes / seconds / 1e9
 
     tasks: dict[str, Callable[[], float]] = {}
@@ -46,20 +75,24 @@ def measure(*, window: int, probes: int, rounds: int, tell: Tell) -> Report:
         notes.append(f"C++ left out: {missing}.")
     else:
         notes.append(f"C++ is src/crosswind/bench/baseline.cpp, {baseline.how}.")
-        held, batch = columns(probing.window), probing.probes(probes)
 
         def hand_written(variant: str) -> float:
             counts[variant], seconds = baseline.scan(variant, held, columns(batch))
             return window * probes / seconds / 1e9
 
         tasks = {f"C++ {variant}": partial(hand_written, variant) for variant in VARIANTS}
-        counts["push"], _ = probing.push(batch)
-    tasks[OURS] = ours
+    tasks |= {f"crosswind {name}": partial(ours, name) for name in OURS}
+    for name in OURS:
+        ours(name)  # compiles
     runs = interleave(tasks, rounds, tell)
-    for variant in VARIANTS[: len(tasks) - 1]:
-        probing.compare_counts(counts["push"], counts[variant])
-    probing.join.close()
-    found = [measured_in(values, name, "Gpairs/s") for name, values in runs.items()]
+    for name, count in counts.items():
+        Probing.compare_counts(counts[_HALF], count, f"the variant '{name}'")
+    for join in joins.values():
+        join.join.close()
+    found = [
+        measured_in(values, name, "Gpairs/s", note=OURS.get(name.removeprefix("crosswind "), ""))
+        for name, values in runs.items()
+    ]
     return Report(
         "kernel",
         "pairs/s of the inner loop, by variant",

@@ -12,6 +12,7 @@ import pyarrow as pa
 from crosswind.bench.live import LiveJoin
 from crosswind.bench.record import Goal, Measurement, Report, Tell
 from crosswind.bench.workload import BandWorkload
+from crosswind.engine.batching import Backlog
 from crosswind.engine.join import Join
 
 __all__ = ["Observed", "drive_live", "measure"]
@@ -86,33 +87,34 @@ def measure(*, rate: int, window: int, seconds: float, limit: int, index: str, t
 def drive_live(join: Join, batches: dict[str, pa.RecordBatch], rate: int, limit: int) -> Observed:
     """Push the rows of ``batches`` as they become due: ``rate`` a second, the streams in turn.
 
-    Rate-aware batching (CellJoin section 4.2): whatever is due is taken, up to ``limit`` tuples.
+    Rate-aware batching as :class:`crosswind.engine.batching.Backlog` does it: whatever is due is taken, up to
+    ``limit`` tuples.
     """
     shifts = {name: k / len(batches) for k, name in enumerate(batches)}
     due = {name: (np.arange(b.num_rows) + shifts[name]) / rate for name, b in batches.items()}
     observed = Observed({name: np.full(b.num_rows, np.nan) for name, b in batches.items()})
-    taken = dict.fromkeys(batches, 0)
-    waiting = {name: batch.num_rows for name, batch in batches.items()}
+    come, taken = dict.fromkeys(batches, 0), dict.fromkeys(batches, 0)
+    backlog = Backlog(limit)
     began = time.perf_counter()
-    while any(waiting.values()):
-        idle = True
+    while any(taken[name] < batch.num_rows for name, batch in batches.items()):
+        now = time.perf_counter() - began
         for name, batch in batches.items():
-            now = time.perf_counter() - began
             ready = min(batch.num_rows, int(now * rate - shifts[name] + 1))
-            count = min(limit, ready - taken[name])
-            if count <= 0:
-                continue
-            found = join.push(name, batch.slice(taken[name], count))
-            done = time.perf_counter() - began
-            observed.latency_s[name][taken[name] : taken[name] + count] = done
-            observed.batches.append(count)
-            observed.results += found.num_rows
-            observed.busy_s += done - now
-            taken[name] += count
-            waiting[name] -= count
-            idle = False
-        if idle:
-            _wait(began + min((taken[name] + shifts[name]) / rate for name in batches if waiting[name]))
+            if ready > come[name]:
+                backlog.put(name, batch.slice(come[name], ready - come[name]))
+                come[name] = ready
+        portion = backlog.take()
+        if portion is None:
+            _wait(began + min((come[name] + shifts[name]) / rate for name in batches if come[name] < len(due[name])))
+            continue
+        found = portion.give_to(join)
+        done = time.perf_counter() - began
+        first = taken[portion.stream]
+        observed.latency_s[portion.stream][first : first + len(portion)] = done
+        observed.batches.append(len(portion))
+        observed.results += found.num_rows
+        observed.busy_s += done - now
+        taken[portion.stream] += len(portion)
     for name, moments in observed.latency_s.items():
         moments -= due[name]
     return observed

@@ -44,7 +44,7 @@ class Stretch:
     event_s: float
 
 
-def open_full(workload: BandWorkload | KeyWorkload, index: str) -> Join:
+def open_full(workload: BandWorkload | KeyWorkload, index: str, basic_window: int | None = None) -> Join:
     """Open a join whose windows are full: they hold the window before tuple number :func:`filled_to`.
 
     The history is not joined with itself. That would take as long as the rates that ``rate`` looks for allow: minutes
@@ -53,7 +53,7 @@ def open_full(workload: BandWorkload | KeyWorkload, index: str) -> Join:
     the planner learns which index to build.
     """
     count, end = workload.window_tuples, filled_to(workload)
-    join = open_join(workload.sql, workload.schemas, index=index)
+    join = open_join(workload.sql, workload.schemas, index=index, basic_window=basic_window)
     overture = min(_OVERTURE, count)
     for start in range(0, overture, _OVERTURE_BATCH):
         for name in ("R", "S"):
@@ -63,7 +63,7 @@ def open_full(workload: BandWorkload | KeyWorkload, index: str) -> Join:
         join.advance(name, begin)
     for batch in workload.batches("R", end - count, count):
         join.push("R", batch)
-    with open_join(workload.sql, workload.schemas, index=index) as aside:
+    with open_join(workload.sql, workload.schemas, index=index, basic_window=basic_window) as aside:
         for batch in workload.batches("S", end - count, count):
             aside.push("S", batch)
         join.restore(aside.snapshot())
@@ -92,12 +92,20 @@ class LiveJoin:
         As for ``crosswind.open``.
     batch_tuples : int
         Tuples of a stream in one push.
+    basic_window : int, optional
+        As for ``crosswind.open``.
     """
 
-    def __init__(self, workload: BandWorkload | KeyWorkload, index: str, batch_tuples: int) -> None:
+    def __init__(
+        self,
+        workload: BandWorkload | KeyWorkload,
+        index: str,
+        batch_tuples: int,
+        basic_window: int | None = None,
+    ) -> None:
         self.workload = workload
         self.next = filled_to(workload)
-        self.join = open_full(workload, index)
+        self.join = open_full(workload, index, basic_window)
         # What is done once, such as building an index over what was restored, a single probe sets off as well.
         self.batch_tuples = 1
         self.drive(pushes=1)

@@ -30,14 +30,20 @@ class Probing:
         Tuples in the window of S.
     index : str
         As for ``crosswind.open``.
+    condition : str
+        What is asked of a pair, if not the two bands.
+    basic_window : int, optional
+        As for ``crosswind.open``.
     """
 
-    def __init__(self, window: int, index: str) -> None:
+    def __init__(self, window: int, index: str, condition: str = "", basic_window: int | None = None) -> None:
         self._workload = workload = BandWorkload(_RATE, window * 1_000_000 // _RATE)
         self._next = 0
         self.window = workload.table("S", 0, window)
         self._moment = EPOCH_US + workload.window_us - 1
-        self.join = open_join(workload.sql, workload.schemas, index=index)
+        head, where, bands = workload.sql.partition("WHERE")
+        sql = head + where + (f" {condition}" if condition else bands)
+        self.join = open_join(sql, workload.schemas, index=index, basic_window=basic_window)
         self.join.push("S", self.window)
 
     def probes(self, count: int) -> pa.RecordBatch:
@@ -54,12 +60,10 @@ class Probing:
         return found.num_rows, time.perf_counter() - began
 
     @staticmethod
-    def compare_counts(found: int, expected: int) -> None:
-        """Raise CrosswindError unless a push found what the hand-written loop found."""
+    def compare_counts(found: int, expected: int, by: str = "the C++ loop") -> None:
+        """Raise CrosswindError unless a push found what the hand-written loop, or another way, found."""
         if found != expected:
-            raise CrosswindError(
-                f"the join gave {found:,} results where the C++ loop found {expected:,}. This is a bug."
-            )
+            raise CrosswindError(f"the join gave {found:,} results where {by} found {expected:,}. This is a bug.")
 
 
 def columns(tuples: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from crosswind.bench import (
+    calibrate,
     compare,
     equality,
     growth,
@@ -34,6 +35,7 @@ BENCHMARKS: Mapping[str, Callable[..., Report]] = {
     "start": start.measure,
     "spark": spark.measure,
     "spark-latency": spark_latency.measure,
+    "calibrate": calibrate.measure,
 }
 
 QUICK: Mapping[str, Mapping[str, Any]] = {
@@ -48,6 +50,7 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
     "start": {"rounds": 1},
     "spark": {"windows": (5,), "rate": 200, "length": 20, "batch": 10, "own": 10, "theta": 10},
     "spark-latency": {"rate": 200, "window": 5, "seconds": 10.0},
+    "calibrate": {"window": 5, "sizes": (256, 1_024), "seconds": 0.05, "rounds": 1, "store": False},
 }
 """By benchmark, what differs from its defaults with ``--quick``. Small enough for the slowest index, so
 that goals, which are about other sizes, mostly do not apply."""

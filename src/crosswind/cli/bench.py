@@ -231,6 +231,23 @@ def spark_latency(as_json: bool, **sizes: Any) -> None:
     _run("spark-latency", sizes, as_json)
 
 
+@bench.command()
+@_number("--window", 60, "Length of the windows, seconds, when sizes are tried out.")
+@_number("--batch", 100, "Tuples in a push.")
+@_numbers("--sizes", "256,512,1024,2048,4096,8192,16384", "Tuples in a basic window to try out.")
+@_seconds("--seconds", 0.3, "Time spent in each run.")
+@_rounds
+@click.option("--store/--no-store", default=True, show_default=True, help="Keep the constants for joins to come.")
+@_json
+def calibrate(as_json: bool, **sizes: Any) -> None:
+    """Measure the constants of the cost model, and check what it chooses.
+
+    From now on joins on this machine choose the size of their basic windows by these constants. Then several sizes
+    are tried out in real runs: the predicted best and the measured one are shown with what each size costs.
+    """
+    _run("calibrate", sizes, as_json)
+
+
 @bench.command(name="all")
 @click.option("--quick", is_flag=True, help="Small sizes: whether everything works, not how fast it is.")
 @_json

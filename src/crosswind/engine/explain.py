@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from crosswind.engine.probe import pair_spec
 from crosswind.engine.session import ENGINES, INDEXES, choose, plan_for
+from crosswind.plan.calibration import calibration
+from crosswind.plan.cost import curve_of
 from crosswind.plan.explain import Section, describe, is_unselective, pairs_per_second
 from crosswind.query.format import format_expr
 
@@ -60,6 +62,7 @@ def explain(
         *describe(plan),
         ("engine", ["kang: one worker scans, inserts, invalidates (the only engine of this version)"]),
         ("index", _index_lines(plan, index)),
+        ("windows", [_size_line(plan, index)]),
         ("cost", [_cost(plan)]),
         ("warnings", _warnings(plan)),
     ]
@@ -86,6 +89,16 @@ def _index_lines(plan: Plan, index: str) -> list[str]:
     if index == "auto" and any(access.dimensions for access in plan.accesses):
         lines.append("chosen from sampled selectivity while it runs: join.stats.index and .reason")
     return lines
+
+
+def _size_line(plan: Plan, index: str) -> str:
+    """Say how many tuples a basic window takes, and what speaks against fewer and more."""
+    known = calibration()
+    curve = curve_of(plan, index, known.constants)
+    size = curve.size
+    source = "measured on this machine" if known.measured else "built in, crosswind bench calibrate measures them"
+    shares = f"{curve.fixed / size:,.0f} ns a tuple for their number, {curve.slope * size / 2:,.0f} ns for their size"
+    return f"basic windows of {size:,} tuples: {shares}; least at {curve.optimum:,.0f} (constants {source})"
 
 
 def lay_out(section: Section) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time as clock
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from crosswind.engine.batching import Feeder
 from crosswind.engine.intake import Intake
 from crosswind.engine.kang import Kang
 from crosswind.engine.ordering import OrderedOutput
@@ -30,7 +31,7 @@ from crosswind.errors import (
     UnsupportedError,
     did_you_mean,
 )
-from crosswind.io.arrow import as_table, read_columns, ticks_of
+from crosswind.io.arrow import as_table, pick, read_columns, ticks_of
 from crosswind.io.snapshot import Snapshot, read_snapshot, write_snapshot
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
@@ -194,6 +195,42 @@ class Join:
         for window in self._strategy.windows:
             window.arrange()
 
+    def feeder(
+        self,
+        deliver: Callable[[pa.Table], Any],
+        *,
+        limit: int = 4096,
+        capacity: int = 65_536,
+        timeout: float = 30.0,
+    ) -> Feeder:
+        """Return a feeder: producers put tuples whenever they come, a thread pushes whatever waits.
+
+        Parameters
+        ----------
+        deliver : callable
+            Called with every table of results that has rows, in that thread.
+        limit : int
+            Greatest number of tuples in a push.
+        capacity : int
+            Tuples that may wait; then producers are held up.
+        timeout : float
+            Seconds that they may be held up before OverloadError is raised.
+
+        Examples
+        --------
+        >>> import crosswind as cw, pyarrow as pa
+        >>> schema = pa.schema({"ts": pa.int64(), "x": pa.int32()})
+        >>> sql = "SELECT R.x FROM R [RANGE 5], S [RANGE 5] WHERE R.x = S.x"
+        >>> found = []
+        >>> with cw.open(sql, {"R": schema, "S": schema}) as join, join.feeder(found.append) as feeder:
+        ...     feeder.put("R", {"ts": [1], "x": [10]})
+        ...     feeder.put("S", {"ts": [2], "x": [10]})
+        >>> pa.concat_tables(found).to_pylist()
+        [{'x': 10}]
+        """
+        self._check_open()
+        return Feeder(self, deliver, limit=limit, capacity=capacity, timeout=timeout)
+
     def finish(self) -> pa.Table:
         """Say that no stream will bring anything more; return the last results and close."""
         began = clock.perf_counter()
@@ -201,6 +238,22 @@ class Join:
         table = self._hand_out(self._move(dict.fromkeys(self._watermarks, END)), began)
         self._closed = "finished"
         return table
+
+    def record_batch(self, stream: str, batch: Any) -> pa.RecordBatch:
+        """Return anything Arrow-shaped as :meth:`push` would take it; what it would refuse is refused here."""
+        self._check_stream(stream)
+        schema = self._schemas[stream]
+        if isinstance(batch, pa.RecordBatch) and batch.schema.equals(schema):
+            return batch
+        table = as_table(batch, schema, stream)
+        names = [name for name in schema.names if name in table.schema.names or name in self._names[stream]]
+        columns = pick(table, schema, names, stream)
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=names)
+
+    def check_watermark(self, stream: str, watermark: Any) -> None:
+        """Raise InputError unless :meth:`advance` would take ``watermark``."""
+        self._check_stream(stream)
+        self._to_ticks(stream, watermark)
 
     def close(self) -> None:
         """Release everything; results that were not asked for are gone. Harmless if repeated."""

@@ -13,7 +13,9 @@ import pyarrow as pa
 from crosswind.engine.join import Join
 from crosswind.errors import CrosswindError, InputError, SnapshotError, UnsupportedError, did_you_mean
 from crosswind.io.arrow import as_table, ticks_of
+from crosswind.plan.calibration import calibration
 from crosswind.plan.compile import Plan, compile_plan
+from crosswind.plan.cost import curve_of
 from crosswind.query import parse, parse_duration
 from crosswind.query.tree import Query
 
@@ -21,7 +23,6 @@ __all__ = ["ENGINES", "INDEXES", "choose", "lateness_of", "open", "open_plan", "
 
 ENGINES = ("auto", "kang")
 INDEXES = ("auto", "scan", "band", "hash")
-_BASIC_WINDOW = 2048
 _CHUNK = 8192
 """Tuples of a stream that ``run`` replays at a time."""
 
@@ -105,7 +106,7 @@ def open(
     keep_late : bool
         Keep tuples that came too late for :meth:`Join.late`, instead of only counting them.
     basic_window : int, optional
-        Tuples in a basic window; chosen if left out.
+        Tuples in a basic window; chosen from a cost model if left out (``crosswind.explain`` shows it).
     restore : bytes, optional
         What :meth:`Join.snapshot` of a join with the same query returned.
 
@@ -162,7 +163,7 @@ def open_plan(
         index=index,
         ordered=ordered,
         keep_late=keep_late,
-        basic_window=basic_window or _BASIC_WINDOW,
+        basic_window=basic_window or curve_of(plan, index, calibration().constants).size,
     )
 
 

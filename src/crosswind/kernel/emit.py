@@ -122,6 +122,8 @@ class Emitter:
     saturate : bool
         Let sums that overflow stop at the end of the range, known to be beyond it,
         instead of being faults.
+    lanes : bool
+        Emit what LLVM can make vector code of: a fault may then be a false alarm.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class Emitter:
         indent: str,
         prefix: str = "v",
         saturate: bool = False,
+        lanes: bool = False,
     ) -> None:
         self.lines: list[str] = []
         self.functions: dict[str, UserFunction] = {}
@@ -139,11 +142,16 @@ class Emitter:
         self.indent = indent
         self._prefix = prefix
         self._saturate = saturate
+        self._lanes = lanes
         self._leaves = leaves
         self._facts = facts
         self._guard: str | None = None
         self._memo: dict[tuple[Expr, str | None], _Value] = {}
         self._count = 0
+
+    def in_lanes(self, indent: str) -> Emitter:
+        """Return an emitter of the same leaves for vector code, with names of its own."""
+        return Emitter(self._leaves, self._facts, indent, prefix=f"{self._prefix}_", lanes=True)
 
     # -- formulas ------------------------------------------------------------
 
@@ -236,7 +244,9 @@ class Emitter:
         valid = self._all_valid([a, b])
         match storage_of(of):
             case Storage.TEXT:
-                code = f"text_order({', '.join((*a.text, *b.text))}) {_SYMBOL[op]} 0"
+                sides = ", ".join((*a.text, *b.text))
+                equal = {"eq": f"text_equal({sides})", "ne": f"not text_equal({sides})"}
+                code = equal.get(op) or f"text_order({sides}) {_SYMBOL[op]} 0"
             case Storage.WIDE:
                 code = _WIDE[op].format(ah=a.code, al=a.low, bh=b.code, bl=b.low)
             case _:
@@ -272,23 +282,35 @@ class Emitter:
         low, high = bounds(expr)
         if low >= INT64_MIN and high <= INT64_MAX:
             return _Value(self._name(f"{wide[0]} {_PLAIN[op]} {wide[1]}"), valid)
-        return self._checked(f"{_CHECKED[op]}({wide[0]}, {wide[1]})", valid)
+        return self._checked(op, wide[0], wide[1], valid)
 
     def _absolute(self, expr: Call, code: str, valid: str | None) -> _Value:
         if bounds(expr.args[0])[0] <= INT64_MIN and not self._saturate:
             self._fault(f"{code} == np.int64({INT64_MIN})", valid)
         return _Value(self._name(f"np.int64(abs({code}))"), valid)
 
-    def _checked(self, call: str, valid: str | None) -> _Value:
-        value = self._name(call + "  # (value, overflowed)")
+    def _checked(self, op: str, left: str, right: str, valid: str | None) -> _Value:
+        if self._lanes:
+            return self._wrapped(op, left, right, valid)
+        value = self._name(f"{_CHECKED[op]}({left}, {right})  # (value, overflowed)")
         if self._saturate:  # a sum that wrapped has the wrong sign
-            end = f"(np.int64({INT64_MAX}) if {value}[0] < 0 else np.int64({INT64_MIN}))"
-            if call.startswith("mul"):
-                factor = call[call.index("(") + 1 : call.rindex(", ")]
-                end = f"(np.int64({INT64_MAX}) if {factor} > 0 else np.int64({INT64_MIN}))"
+            sign = f"{left} > 0" if op == "mul" else f"{value}[0] < 0"
+            end = f"(np.int64({INT64_MAX}) if {sign} else np.int64({INT64_MIN}))"
             return _Value(self._name(f"{end} if {value}[1] else {value}[0]"), valid, beyond=self._name(f"{value}[1]"))
         self._fault(f"{value}[1]", valid)
         return _Value(self._name(f"{value}[0]"), valid)
+
+    def _wrapped(self, op: str, left: str, right: str, valid: str | None) -> _Value:
+        """Compute without a branch or a call; every overflow is noted, and a product that comes near one, too."""
+        a, b = self._name(left), self._name(right)
+        value = self._name(f"np.int64(np.uint64({a}) {_PLAIN[op]} np.uint64({b}))")
+        wrapped = {
+            "add": f"(({a} ^ {value}) & ({b} ^ {value})) < 0",
+            "sub": f"(({a} ^ {b}) & ({a} ^ {value})) < 0",
+            "mul": f"abs(np.float64({a}) * np.float64({b})) > 4.6e18",
+        }
+        self._fault(wrapped[op], valid)
+        return _Value(value, valid)
 
     def _fault(self, condition: str, valid: str | None) -> None:
         """Note an overflow where ``condition`` holds for a value that counts."""
@@ -451,7 +473,7 @@ class Emitter:
         if factor > 1:
             low, high = bounds(expr)
             if low < INT64_MIN or high > INT64_MAX:
-                scaled = self._checked(f"mul_checked({wide}, np.int64({factor}))", arg.valid)
+                scaled = self._checked("mul", wide, f"np.int64({factor})", arg.valid)
             else:
                 scaled = _Value(self._name(f"{wide} * np.int64({factor})"), arg.valid)
             if not self._saturate:

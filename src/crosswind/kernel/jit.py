@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from crosswind.folders import cache_root
 from crosswind.loading import heavy_loading
 
 with heavy_loading():
@@ -40,13 +41,11 @@ def jit(signature: str | None = None, **options: Any) -> Callable[[Callable[...,
 
 
 def cache_folder() -> Path:
-    """Return the folder of generated modules: ``CROSSWIND_CACHE_DIR`` or the user's cache.
+    """Return the folder of generated modules.
 
-    Where neither can be written, a folder of this process alone serves: slower, not wrong.
+    Where it cannot be written, a folder of this process alone serves: slower, not wrong.
     """
-    base = os.environ.get("CROSSWIND_CACHE_DIR")
-    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    folder = (Path(base) if base else Path(home) / "crosswind") / "kernels"
+    folder = cache_root() / "kernels"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

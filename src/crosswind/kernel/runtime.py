@@ -28,7 +28,9 @@ __all__ = [
     "round_div",
     "store",
     "sub_checked",
+    "text_equal",
     "text_order",
+    "word_at",
 ]
 
 
@@ -46,6 +48,18 @@ def fetch(typingctx, address, index, dtype):
         return context.unpack_value(builder, of, builder.gep(base, [args[1]]))
 
     return of(types.int64, types.int64, dtype), codegen
+
+
+@intrinsic
+def word_at(typingctx, address):
+    """Read 8 bytes at ``address``, which need not be a multiple of 8."""
+
+    def codegen(context, builder, signature, args):
+        word = builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint64(types.int64), codegen
 
 
 @intrinsic
@@ -115,6 +129,26 @@ def text_order(left_offsets, left_bytes, i, right_offsets, right_bytes, j):
         if p != q:
             return np.int64(p) - np.int64(q)
     return m - n
+
+
+@jit()
+def text_equal(left_offsets, left_bytes, i, right_offsets, right_bytes, j):
+    """Whether two texts have the same bytes, compared 8 at a time."""
+    a, b = fetch(left_offsets, i, np.int64), fetch(right_offsets, j, np.int64)
+    left = fetch(left_offsets, i + 1, np.int64) - a
+    if left != fetch(right_offsets, j + 1, np.int64) - b:
+        return False
+    a += left_bytes
+    b += right_bytes
+    while left >= 8:
+        if word_at(a) != word_at(b):
+            return False
+        a += 8
+        b += 8
+        left -= 8
+    while left > 0 and fetch(a, left - 1, np.uint8) == fetch(b, left - 1, np.uint8):
+        left -= 1
+    return left == 0
 
 
 @jit()

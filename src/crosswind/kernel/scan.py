@@ -16,19 +16,34 @@ from functools import lru_cache
 
 from crosswind.kernel.emit import Emitter, Facts
 from crosswind.kernel.jit import load_source
-from crosswind.kernel.source import header, leaves_at, open_arrays
+from crosswind.kernel.source import ask_ahead, header, leaves_at, open_arrays
 from crosswind.plan.logic import Formula, atoms_of, conjuncts
-from crosswind.plan.physical import POINTERS_PER_COLUMN
+from crosswind.plan.physical import POINTERS_PER_COLUMN, Storage, storage_of
 from crosswind.plan.program import Slot
-from crosswind.query.tree import walk
+from crosswind.query.tree import COMPARISONS, Call, Expr, walk
 
-__all__ = ["PROBE_BOUNDS", "PairSpec", "recheck_kernel", "recheck_source", "scan_kernel", "scan_source"]
+__all__ = [
+    "PROBE_BOUNDS",
+    "SCAN_BLOCK",
+    "PairSpec",
+    "is_vectorised",
+    "recheck_kernel",
+    "recheck_source",
+    "scan_kernel",
+    "scan_source",
+]
 
 WINDOW_POSITIONS = 2
 """Pointers before the columns in a row of the window table: times, sequence numbers."""
 
 PROBE_BOUNDS = 4
 """Pointers before the slots in the probe table: least and greatest time and sequence number."""
+
+SCAN_BLOCK = 256
+"""Tuples of a window that are asked at once whether one of them matches."""
+
+_LANE_OPS = {*COMPARISONS, "add", "sub", "mul", "neg", "abs", "div", "sqrt", "cast", "least", "greatest", "coalesce"}
+_LANE_OPS |= {"and", "or", "not", "if", "is_null", "is_true", "is_false", "same"}
 
 _SCAN = '"int64(int64[:, ::1], int64[::1], int64, int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1])"'
 _RECHECK = '"int64(int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1])"'
@@ -52,12 +67,16 @@ class PairSpec:
 
 
 def scan_source(spec: PairSpec, facts: Facts) -> str:
-    """Return the source of the scan kernel for ``spec``, given ``facts`` of the data."""
+    """Return the source of the scan kernel for ``spec``, given ``facts`` of the data.
+
+    Where the condition allows it, a block of the window is first asked, without a branch, whether it
+    holds any match; LLVM makes vector code of that. Only blocks that do are gone through one by one.
+    """
     emitter = _emitter(spec, facts, 12)
     for slot in spec.probe:  # once a probe, not once a pair
         emitter.emit(slot)
     hoisted, emitter.lines = emitter.lines, []
-    emitter.indent = " " * 16
+    emitter.indent = " " * 20
     _emit_condition(emitter, spec.condition)
     body = [
         "",
@@ -83,17 +102,50 @@ def scan_source(spec: PairSpec, facts: Facts) -> str:
         *(["            fault = False"] if emitter.checks else []),
         *_bounds_values(spec),
         *hoisted,
-        "            for i in range(m):",
+        f"            for begin in range(0, m, {SCAN_BLOCK}):",
+        f"                end = min(begin + {SCAN_BLOCK}, m)",
+        *(_ask_block(spec, emitter) if is_vectorised(spec.condition) else []),
+        "                for i in range(begin, end):",
         *_position_checks(spec),
         *emitter.lines,
-        "                out_w[n] = w; out_i[n] = i; out_j[n] = j",
-        "                n += 1",
+        "                    out_w[n] = w; out_i[n] = i; out_j[n] = j",
+        "                    n += 1",
         "        first = 0",
         "        w += 1",
         "    state[0] = w; state[1] = 0",
         "    return n",
     ]
     return "\n".join([*header("A scan over basic windows, generated from a condition.", [emitter]), *body]) + "\n"
+
+
+def is_vectorised(condition: Formula) -> bool:
+    """Whether LLVM can be expected to make vector code of ``condition``: no calls, no texts."""
+    nodes = [node for atom in atoms_of(condition) for node in walk(atom.expr)]
+    return bool(nodes) and all(map(_has_lanes, nodes))
+
+
+def _has_lanes(node: Expr) -> bool:
+    return storage_of(node.type) is Storage.FIXED and (not isinstance(node, Call) or node.op in _LANE_OPS)
+
+
+def _ask_block(spec: PairSpec, plain: Emitter) -> list[str]:
+    """Return lines that pass over a block in which nothing matches.
+
+    Times are not looked at, and a conjunct is evaluated even where another has failed: what may be a match, or an
+    overflow, is found again one by one.
+    """
+    emitter = plain.in_lanes(" " * 20)
+    truth = " & ".join(emitter.truth(part) for part in conjuncts(spec.condition))
+    pad = " " * 16
+    return [
+        f"{pad}hit = False",
+        f"{pad}for i in range(begin, end):",
+        *emitter.lines,
+        f"{pad}    hit |= {truth}",
+        *([f"{pad}hit |= fault", f"{pad}fault = False"] if emitter.checks else []),
+        f"{pad}if not hit:",
+        f"{pad}    continue",
+    ]
 
 
 def recheck_source(spec: PairSpec, facts: Facts) -> str:
@@ -109,6 +161,7 @@ def recheck_source(spec: PairSpec, facts: Facts) -> str:
         "    n = 0",
         *open_arrays(spec.probe, "p", "probe[", nulls=facts.nulls, first=PROBE_BOUNDS),
         "    for k in range(count):",
+        *ask_ahead(spec.window, _first_column(spec), "        "),
         "        w = out_w[k]; i = out_i[k]; j = out_j[k]",
         *(["        fault = False"] if emitter.checks else []),
         *_window_columns(spec, facts, "        "),
@@ -145,8 +198,12 @@ def _cost(part: Formula) -> int:
 
 
 def _window_columns(spec: PairSpec, facts: Facts, indent: str) -> list[str]:
-    first = WINDOW_POSITIONS + POINTERS_PER_COLUMN * spec.skip
-    return open_arrays(spec.window, "s", "win[w, ", nulls=facts.nulls, first=first, indent=indent)
+    return open_arrays(spec.window, "s", "win[w, ", nulls=facts.nulls, first=_first_column(spec), indent=indent)
+
+
+def _first_column(spec: PairSpec) -> int:
+    """Return where the slots begin in a row of the window table."""
+    return WINDOW_POSITIONS + POINTERS_PER_COLUMN * spec.skip
 
 
 def _bounds_columns(spec: PairSpec) -> list[str]:
@@ -170,7 +227,7 @@ def _position_checks(spec: PairSpec) -> list[str]:
         lines += ["t = fetch(times, i, np.int64)", "if t < t_low or t > t_high:", "    continue"]
     if spec.counted:
         lines += ["q = fetch(numbers, i, np.int64)", "if q < q_low or q > q_high:", "    continue"]
-    return [" " * 16 + line for line in lines]
+    return [" " * 20 + line for line in lines]
 
 
 @lru_cache(maxsize=512)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from crosswind.kernel.emit import Emitter, Leaf
-from crosswind.plan.physical import POINTERS_PER_COLUMN, Storage, storage_of
+from crosswind.plan.physical import POINTERS_PER_COLUMN, Storage, machine_dtype, storage_of
 from crosswind.query.tree import Expr, UserFunction
 
-__all__ = ["header", "leaves_at", "open_arrays"]
+__all__ = ["ask_ahead", "header", "leaves_at", "open_arrays"]
+
+_FAR, _NEAR = 24, 12
+"""How many candidates ahead memory is asked for."""
 
 _IMPORTS = """\
 import math
@@ -23,10 +28,12 @@ from crosswind.kernel.runtime import (
     floor_long,
     fmod,
     mul_checked,
+    prefetch,
     rem,
     round_div,
     store,
     sub_checked,
+    text_equal,
     text_order,
 )
 """
@@ -66,4 +73,23 @@ def open_arrays(
             lines.append(f"{prefix}{k}_valid = {table}{base + 1}]")
         if storage_of(expr.type) is Storage.TEXT:
             lines.append(f"{prefix}{k}_text = {table}{base + 2}]")
+    return [indent + line for line in lines]
+
+
+def ask_ahead(exprs: Sequence[Expr], first: int, indent: str) -> list[str]:
+    """Return lines that ask for the columns ``exprs`` of candidates to come: they lie all over the window.
+
+    For texts, the offsets are asked for first, and with them, later, the bytes.
+    """
+    near, far = [], []
+    for k, expr in enumerate(exprs):
+        base = first + POINTERS_PER_COLUMN * k
+        storage = storage_of(expr.type)
+        width = {Storage.TEXT: 8, Storage.WIDE: 16}.get(storage) or np.dtype(machine_dtype(expr.type)).itemsize
+        far.append(f"    prefetch(win[out_w[k + {_FAR}], {base}] + {width} * out_i[k + {_FAR}])")
+        if storage is Storage.TEXT:
+            start = f"fetch(win[out_w[k + {_NEAR}], {base}], out_i[k + {_NEAR}], np.int64)"
+            near.append(f"    prefetch(win[out_w[k + {_NEAR}], {base + 2}] + {start})")
+    lines = [f"if k + {_FAR} < count:", *far] if far else []
+    lines += [f"if k + {_NEAR} < count:", *near] if near else []
     return [indent + line for line in lines]

@@ -7,11 +7,12 @@ from fractions import Fraction
 
 from crosswind.plan.axis import TimeAxis
 from crosswind.plan.compile import Access, Plan, PlannedQuery, Unit
+from crosswind.plan.cost import waiting_tuples
 from crosswind.plan.logic import And, Atom, Formula
 from crosswind.plan.program import ALWAYS, Opcode, Program, Route
 from crosswind.plan.split import Band, Key, Side
 from crosswind.query.format import format_expr
-from crosswind.query.tree import Call, Expr, Rows, Stream, roles_of
+from crosswind.query.tree import Call, Expr, Stream, roles_of
 from crosswind.query.types import Kind
 
 __all__ = ["Section", "describe", "is_unselective", "pairs_per_second"]
@@ -43,13 +44,7 @@ def pairs_per_second(plan: Plan, rate: float) -> float | None:
     """
     if plan.axis.ticks_per_second is None:
         return None
-    total = 0.0
-    for unit in plan.units:
-        window = unit.stream.window
-        limit = plan.axis.age_limit(window)
-        waiting = window.count if isinstance(window, Rows) else rate * float((limit or 0) / plan.axis.ticks_per_second)
-        total += rate * waiting
-    return total
+    return sum(rate * (waiting_tuples(plan, unit, rate) or 0.0) for unit in range(len(plan.units)))
 
 
 def _unit_line(unit: Unit, access: Access, axis: TimeAxis) -> str:

@@ -105,15 +105,17 @@ class Vector:
                 return Vector(self.layout, self.values[rows], valid)
 
     def _take_text(self, rows: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8] | None) -> Vector:
-        lengths = np.diff(self.values)[rows]
-        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        text = np.empty(max(1, int(offsets[-1])), dtype=np.uint8)
-        if offsets[-1]:
-            # position of each byte in the source: start of its text plus its place in the text
-            shift = np.repeat(self.values[:-1][rows] - offsets[:-1], lengths)
-            text[: offsets[-1]] = self._bytes()[np.arange(offsets[-1]) + shift]
-        return Vector(self.layout, offsets, valid, text)
+        texts = pa.Array.from_buffers(
+            pa.large_binary(), len(self), [None, pa.py_buffer(self.values), pa.py_buffer(self._bytes())]
+        )
+        places = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows))])
+        _, offsets, text = texts.take(places).buffers()
+        return Vector(
+            self.layout,
+            np.frombuffer(offsets, dtype=np.int64)[: len(rows) + 1] if len(rows) else np.zeros(1, dtype=np.int64),
+            valid,
+            np.frombuffer(text, dtype=np.uint8) if text is not None and text.size else np.zeros(1, dtype=np.uint8),
+        )
 
     def _bytes(self) -> npt.NDArray[np.uint8]:
         return self.text if self.text is not None else np.empty(1, dtype=np.uint8)
