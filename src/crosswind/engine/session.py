@@ -163,14 +163,7 @@ def plan_for(
             raise InputError(f"the schema of stream '{name}' must be a pyarrow.Schema, got {type(schema).__name__}.")
     if len(texts) != 1:
         raise UnsupportedError(f"this version runs one query in a join, got {len(texts)}; open one join for each.")
-    queries = {name: parse(text, schemas, time) for name, text in texts.items()}
-    for entry in queries.values():
-        if len(entry.streams) != 2:
-            raise UnsupportedError(
-                f"this version joins two streams, the query names {len(entry.streams)}; "
-                f"join two of them first and push the result into a second join."
-            )
-    return compile_plan(queries)
+    return compile_plan({name: parse(text, schemas, time) for name, text in texts.items()})
 
 
 def choose(what: str, got: Any, allowed: tuple[str, ...]) -> None:

@@ -12,12 +12,16 @@ from dataclasses import dataclass
 
 from crosswind.plan.axis import TimeAxis, axis_of
 from crosswind.plan.box import Dimension, box_of
-from crosswind.plan.logic import And, Atom, Formula, Or, atoms_of, conjuncts, normal_form
+from crosswind.plan.logic import And, Atom, Formula, Or, conjuncts, normal_form
 from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, SlotTable
 from crosswind.plan.split import Split, split
-from crosswind.query.tree import Call, Column, Expr, Query, Stream, roles_of, walk
+from crosswind.plan.terms import Term, terms_of, units_in
+from crosswind.query.tree import Call, Column, Expr, Query, Stream, walk
 
 __all__ = ["Access", "Plan", "PlannedQuery", "Unit", "compile_plan", "move_expr"]
+
+_DIMENSIONS_MAX = 15
+"""Box columns of a window; what more there is, is checked pair by pair."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,15 @@ class Unit:
 class Access:
     """How the window of a unit is searched: boxes in ``dimensions``, then ``residual``.
 
-    The residual is over slots. Without dimensions it is the whole condition.
+    The residual is over slots. Without dimensions it is the whole condition. Where there
+    are many streams or queries, the dimensions are all that some search may need, and what
+    else is checked depends on the search; ``required`` says that a tuple with a null in a
+    dimension can be no part of any result.
     """
 
     dimensions: tuple[Dimension, ...]
     residual: Formula
+    required: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,8 @@ class PlannedQuery:
 class Plan:
     """How a set of queries is run: units, one program a unit, one routing table.
 
-    ``accesses``, one a unit, say how a window is searched (for two streams and one query).
+    ``accesses``, one a unit, say how a window is searched. ``terms`` are what many streams
+    or many queries look for; one query over two streams has none.
     """
 
     units: tuple[Unit, ...]
@@ -68,6 +77,7 @@ class Plan:
     routes: tuple[Route, ...]
     accesses: tuple[Access, ...]
     axis: TimeAxis
+    terms: tuple[Term, ...] = ()
 
     def units_of(self, stream: str) -> tuple[int, ...]:
         """Return the units into which tuples of ``stream`` go."""
@@ -79,31 +89,67 @@ def compile_plan(queries: Mapping[str, Query]) -> Plan:
     streams, placed = _place(queries)
     compiler = _Compiler(len(streams))
     planned: list[PlannedQuery] = []
-    filters: list[list[Formula]] = [[] for _ in streams]
+    wanted: list[list[tuple[Formula, ...]]] = [[] for _ in streams]
     users = [sum(unit in units for units in placed.values()) for unit in range(len(streams))]
+    terms: list[Term] = []
     for name, query in queries.items():
         units = placed[name]
         formula = _move(normal_form(query.where), units)
         parts = split(formula)
         planned.append(PlannedQuery(name, query, units, parts))
-        shared: list[Formula] = []
+        mine: dict[int, list[Formula]] = {unit: [] for unit in units}
         for part in parts.filters:
-            unit = min(frozenset().union(*(roles_of(atom.expr) for atom in atoms_of(part))))
-            (filters[unit] if users[unit] == 1 else shared).append(part)
+            mine[min(units_in(part))].append(part)
+        for unit, filters in mine.items():
+            wanted[unit].append(tuple(filters))
+        shared = tuple(part for part in parts.filters if users[min(units_in(part))] > 1)
         others = tuple(p for p in conjuncts(formula) if p not in parts.filters)
         compiler.add(name, units, (*others, *shared))
+        terms += terms_of(len(planned) - 1, units, compiler.conditions)
     payload = _payload(planned, len(streams))
     slots = SlotTable(len(streams))
-    accesses: list[Access] = []
     if len(queries) == 1 and len(streams) == 2:
-        condition = And(tuple(part for part in compiler.conditions if _units_in(part) or part == Or(())))
+        terms = []
+        condition = And(tuple(part for part in compiler.conditions if units_in(part) or part == Or(())))
         boxes = [box_of(condition, unit) for unit in range(2)]
         accesses = [Access(box.dimensions, slots.rewrite_formula(box.residual)) for box in boxes]
+    else:
+        accesses = _accesses(terms, len(streams), slots)
     units_made = tuple(
-        Unit(stream, And(tuple(filters[i])), slots.slots(i), payload[i]) for i, stream in enumerate(streams)
+        Unit(stream, _any_of(wanted[i]), slots.slots(i), payload[i]) for i, stream in enumerate(streams)
     )
     routes = tuple(compiler.routes)
-    return Plan(units_made, tuple(planned), compiler.programs(), routes, tuple(accesses), axis_of(streams))
+    axis = axis_of(streams)
+    return Plan(units_made, tuple(planned), compiler.programs(), routes, tuple(accesses), axis, tuple(terms))
+
+
+def _any_of(wanted: list[tuple[Formula, ...]]) -> Formula:
+    """Return the filter of a unit: some query that uses it must want the tuple."""
+    if len(wanted) == 1 or not all(wanted):
+        return And(wanted[0] if len(wanted) == 1 else ())
+    return Or(tuple(And(filters) for filters in wanted))
+
+
+def _accesses(terms: list[Term], units: int, slots: SlotTable) -> list[Access]:
+    """Collect, for each unit, the dimensions in which some term may search it, and what all of them check."""
+    found: list[dict[tuple[Expr, bool], Dimension]] = [{} for _ in range(units)]
+    users = [0] * units
+    for term in terms:
+        for part in term.parts:
+            slots.rewrite_formula(part)
+        for unit in term.units:
+            users[unit] += 1
+            for dimension in box_of(And(term.parts), unit).dimensions:
+                key = (dimension.expr, dimension.hashed)
+                bare = Dimension(dimension.expr, dimension.bits, (), dimension.hashed, dimension.hashed)
+                if key not in found[unit] and len(found[unit]) == _DIMENSIONS_MAX:
+                    continue
+                found[unit].setdefault(key, bare)
+                exprs = [condition.atom for condition in dimension.conditions]
+                exprs += [] if dimension.partner is None else [dimension.partner]
+                for expr in exprs:
+                    slots.carry(expr, but=unit)
+    return [Access(tuple(found[unit].values()), And(()), users[unit] == 1) for unit in range(units)]
 
 
 def _place(queries: Mapping[str, Query]) -> tuple[list[Stream], dict[str, tuple[int, ...]]]:
@@ -160,6 +206,7 @@ class _Compiler:
         self.routes = [Route(unit, (unit,), unit, (), ()) for unit in range(units)]
         self._code: list[list[Instruction]] = [[] for _ in range(units)]
         self._registers: list[dict[Formula, int]] = [{} for _ in range(units)]
+        self._tags: dict[tuple[int, int, int], int] = {}
 
     def programs(self) -> tuple[Program, ...]:
         """Return the program of every unit."""
@@ -176,16 +223,21 @@ class _Compiler:
                 if target not in route.probe:
                     self.routes[tag] = Route(tag, route.members, route.insert, (*route.probe, target), route.queries)
                 joined = (*joined, target)
-                ready = [part for part in left if _units_in(part) <= set(joined)]
+                ready = [part for part in left if units_in(part) <= set(joined)]
                 left = [part for part in left if part not in ready]
                 last = len(joined) == len(units)
                 tag = self._join(target, tag, And(tuple(ready)), joined, (name,) if last else ())
 
     def _join(self, unit: int, on: int, condition: Formula, members: tuple[int, ...], queries: tuple[str, ...]) -> int:
         """Let ``unit`` join what comes with tag ``on`` under ``condition``; return the new tag."""
-        tag = len(self.routes)
-        self.routes.append(Route(tag, members, None, (), queries))
         register = self._evaluate(unit, condition)
+        known = self._tags.get((unit, on, register))
+        if known is not None:  # another query has asked for the same
+            route = self.routes[known]
+            self.routes[known] = Route(known, members, None, route.probe, (*route.queries, *queries))
+            return known
+        tag = self._tags[unit, on, register] = len(self.routes)
+        self.routes.append(Route(tag, members, None, (), queries))
         self._code[unit].append(Instruction(Opcode.JOIN, tag, (register,), on=on))
         return tag
 
@@ -207,15 +259,11 @@ class _Compiler:
         return known[formula]
 
 
-def _units_in(formula: Formula) -> set[int]:
-    return set().union(*(roles_of(atom.expr) for atom in atoms_of(formula)))
-
-
 def _probe_order(source: int, units: tuple[int, ...], conditions: tuple[Formula, ...]) -> list[int]:
     """Return the other units, those tied to what is already joined by a condition first."""
     joined, rest, order = {source}, [u for u in units if u != source], []
     while rest:
-        tied = [u for u in rest if any(u in _units_in(c) and _units_in(c) <= joined | {u} for c in conditions)]
+        tied = [u for u in rest if any(u in units_in(c) and units_in(c) <= joined | {u} for c in conditions)]
         chosen = tied[0] if tied else rest[0]
         order.append(chosen)
         rest.remove(chosen)
