@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from crosswind import testing as testing
     from crosswind.engine.explain import explain
     from crosswind.engine.join import Join
+    from crosswind.engine.many import ManyJoin
     from crosswind.engine.session import open, run  # noqa: A004 - `cw.open` is the public name
     from crosswind.engine.stats import Stats
     from crosswind.query import predicate
@@ -46,6 +47,7 @@ __all__ = [
     "JobError",
     "Join",
     "LateTupleWarning",
+    "ManyJoin",
     "NullTimeWarning",
     "QueryError",
     "SnapshotError",
@@ -61,6 +63,7 @@ __all__ = [
 
 _LAZY = {
     "Join": "crosswind.engine.join",
+    "ManyJoin": "crosswind.engine.many",
     "Stats": "crosswind.engine.stats",
     "explain": "crosswind.engine.explain",
     "open": "crosswind.engine.session",

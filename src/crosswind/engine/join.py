@@ -40,7 +40,7 @@ from crosswind.query.format import format_expr
 from crosswind.window.arrival import END, Release, Sorter, Watermark
 from crosswind.window.block import Block
 
-__all__ = ["Join", "LiveJoin"]
+__all__ = ["Join", "LiveJoin", "Results"]
 
 Results = list[tuple[int, pa.Table]]
 """Tables of results, each with the number of its query."""
@@ -77,33 +77,15 @@ class LiveJoin:
         keep_late: bool,
         basic_window: int,
     ) -> None:
-        self._plan = plan
-        streams = dict.fromkeys(unit.stream.name for unit in plan.units)
-        self._schemas = {unit.stream.name: unit.stream.schema for unit in plan.units}
-        self._times = {unit.stream.name: unit.stream.time for unit in plan.units}
-        self._factors = {unit.stream.name: plan.axis.factors[k] for k, unit in enumerate(plan.units)}
-        self._intakes = [Intake(plan, unit) for unit in range(len(plan.units))]
-        self._units = {name: plan.units_of(name) for name in streams}
-        self._names = {
-            name: tuple(dict.fromkeys([self._times[name], *(n for u in units for n in self._intakes[u].columns)]))
-            for name, units in self._units.items()
-        }
-        self._spans = tuple(spans_of(entry, plan.axis) for entry in plan.queries)
-        self._waits = [Wait.of(unit, plan, self._spans) for unit in range(len(plan.units))]
-        self._counted = any(spans.counts for spans in self._spans)
-        self._routes: Routes | None = None
-        self._strategy: Strategy | Routes
-        if plan.terms:
-            self._routes = Routes(plan, self._intakes, self._spans, index, basic_window, self._counted)
-            self._strategy = self._routes
-        else:
-            self._strategy = Kang(plan, self._intakes, index, basic_window, self._counted)
-        self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
+        self._options = (index, basic_window)
+        self._counted = False
+        self._since: dict[str, int] = {}
+        self._adopt(plan)
+        streams = self._schemas
         self._sorter = Sorter(len(plan.units))
         self._watermarks = {name: Watermark(lateness[name]) for name in streams}
-        schemas = [materialiser.schema for materialiser in self._materialisers]
-        self._nothing = [pa.Table.from_batches([], schema=schema) for schema in schemas]
-        self._ordered = [OrderedOutput(schema) for schema in schemas] if ordered else None
+        outputs = [OrderedOutput(materialiser.schema) for materialiser in self._materialisers]
+        self._ordered = outputs if ordered else None
         self._tuples_in = dict.fromkeys(streams, 0)
         self._late = dict.fromkeys(streams, 0)
         self._rejected = dict.fromkeys(streams, 0)
@@ -113,6 +95,30 @@ class LiveJoin:
         self._results = 0
         self._latencies = Latencies()
         self._closed: str | None = None
+
+    def _adopt(self, plan: Plan) -> None:
+        """Make what follows from the plan alone: how tuples are taken in, empty windows, how results are made."""
+        self._plan = plan
+        self._schemas = {unit.stream.name: unit.stream.schema for unit in plan.units}
+        self._times = {unit.stream.name: unit.stream.time for unit in plan.units}
+        self._factors = {unit.stream.name: plan.axis.factors[k] for k, unit in enumerate(plan.units)}
+        self._intakes = [Intake(plan, unit) for unit in range(len(plan.units))]
+        self._units = {name: plan.units_of(name) for name in self._schemas}
+        self._names = {
+            name: tuple(dict.fromkeys([self._times[name], *(n for u in units for n in self._intakes[u].columns)]))
+            for name, units in self._units.items()
+        }
+        self._spans = tuple(spans_of(q, plan.axis, self._since.get(q.name, INT64_MIN)) for q in plan.queries)
+        self._waits = [Wait.of(unit, plan, self._spans) for unit in range(len(plan.units))]
+        self._counted |= any(spans.counts for spans in self._spans)
+        index, basic_window = self._options
+        self._strategy: Strategy | Routes
+        if plan.terms:
+            self._strategy = Routes(plan, self._intakes, self._spans, index, basic_window, self._counted)
+        else:
+            self._strategy = Kang(plan, self._intakes, index, basic_window, self._counted)
+        self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
+        self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
 
     # -- the public face -----------------------------------------------------
 
@@ -234,7 +240,16 @@ class LiveJoin:
     def snapshot(self) -> bytes:
         """Return the state of the join as bytes, for ``crosswind.open(..., restore=)``."""
         self._check_open()
-        about = {
+        snapshot = Snapshot(self._about())
+        for unit, window in enumerate(self._strategy.windows):
+            snapshot.blocks["window", unit] = window.blocks()
+            snapshot.blocks["held", unit] = self._sorter.held[unit]
+        snapshot.pending = None if self._ordered is None else [held.pack() for held in self._ordered]
+        return write_snapshot(snapshot)
+
+    def _about(self) -> dict[str, Any]:
+        """Return what a snapshot says besides the tuples."""
+        return {
             "query": self._identity(),
             "sql": self._sql(),
             "watermarks": {name: mark.value for name, mark in self._watermarks.items()},
@@ -243,13 +258,8 @@ class LiveJoin:
             "late": self._late,
             "rejected": self._rejected,
             "results": self._results,
+            "counted": self._counted,
         }
-        snapshot = Snapshot(about)
-        for unit, window in enumerate(self._strategy.windows):
-            snapshot.blocks["window", unit] = window.blocks()
-            snapshot.blocks["held", unit] = self._sorter.held[unit]
-        snapshot.pending = None if self._ordered is None else [held.pack() for held in self._ordered]
-        return write_snapshot(snapshot)
 
     def restore(self, state: bytes) -> None:
         """Take over the state in ``state``, as ``crosswind.open(..., restore=state)`` does on a new join."""
@@ -257,6 +267,7 @@ class LiveJoin:
             state, self._identity(), self._sql(), [intake.layouts for intake in self._intakes]
         )
         about = snapshot.about
+        self._recall(about)
         if (snapshot.pending is None) != (self._ordered is None):
             raise SnapshotError("the snapshot was taken with another value of ordered=; open the join with the same.")
         for name, value in about["watermarks"].items():
@@ -273,6 +284,9 @@ class LiveJoin:
         if snapshot.pending is not None and self._ordered is not None:
             for held, data in zip(self._ordered, snapshot.pending, strict=True):
                 held.unpack(data)
+
+    def _recall(self, about: dict[str, Any]) -> None:
+        """Take over what a snapshot says of the queries, before its tuples."""
 
     def _identity(self) -> str:
         """Return a mark of what the state belongs to: query, schemas, time columns."""
@@ -429,7 +443,7 @@ class LiveJoin:
     def _join_release(self, unit: int, release: Release, released: list[Release | None]) -> Results:
         """Join numbered tuples: sequence numbers bound what ROWS windows let them meet."""
         block = release.block
-        if self._routes is not None:
+        if self._plan.terms:
             if block.keep is not None:
                 block = block.take(np.flatnonzero(block.keep))
             return self._join(unit, block, None, released)
@@ -480,10 +494,10 @@ class LiveJoin:
         self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None
     ) -> Iterator[tuple[int, Mapping[int, Place], list[npt.NDArray[np.int64]]]]:
         """Yield what new tuples of ``unit`` complete: the query, where the members are, their times."""
-        if self._routes is not None:
-            for found in self._routes.combine(unit, block, released):
+        if isinstance(self._strategy, Routes):
+            for found in self._strategy.combine(unit, block, released):
                 yield found.query, found.members.places, list(found.members.times.values())
-        elif isinstance(self._strategy, Kang):
+        else:
             for matches in self._strategy.probe(unit, block, numbers):
                 places = pair_of(unit, block, matches)
                 yield 0, places, [matches.probes] if self._ordered is None else [p.times for p in places.values()]
@@ -491,9 +505,9 @@ class LiveJoin:
     def _overflow(self, unit: int, block: Block, fault: PairFaultError) -> ArithmeticOverflowError:
         queries = [entry.query for entry in self._plan.queries if entry.query.where is not None]
         where = " or ".join(format_expr(query.where, query.streams) for query in queries if query.where is not None)
-        met = "" if self._routes is not None else f" {self._plan.units[1 - unit].stream.alias}"
+        met = "" if self._plan.terms else f" {self._plan.units[1 - unit].stream.alias}"
         pair = f"the tuple of {self._plan.units[unit].stream.alias} at time {int(block.times[fault.probe])} and "
-        if self._routes is not None:
+        if self._plan.terms:
             pair = f"a tuple that came after one of {self._plan.units[unit].stream.alias}, and "
         return ArithmeticOverflowError(
             f"integer arithmetic in WHERE {where} left the 64-bit range for {pair}"
@@ -503,15 +517,17 @@ class LiveJoin:
 
     def _hand_out(self, results: Results, began: float) -> list[pa.Table]:
         """Return the results of each query in one table."""
-        tables = []
-        front = min(INT64_MAX, *(mark.value for mark in self._watermarks.values()))
-        for query, nothing in enumerate(self._nothing):
-            if self._ordered is None:
-                mine = [table for number, table in results if number == query]
-            else:
-                mine = self._ordered[query].release(front)
-            tables.append(mine[0] if len(mine) == 1 else pa.concat_tables(mine) if mine else nothing)
-        self._results += sum(table.num_rows for table in tables)
+        found: dict[int, list[pa.Table]] = {}
+        for query, table in results:
+            found.setdefault(query, []).append(table)
+        if self._ordered is not None:
+            front = min(INT64_MAX, *(mark.value for mark in self._watermarks.values()))
+            found = {query: held.release(front) for query, held in enumerate(self._ordered)}
+        tables = list(self._nothing)
+        for query, parts in found.items():
+            if parts:
+                tables[query] = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+                self._results += tables[query].num_rows
         self._latencies.add(clock.perf_counter() - began)
         return tables
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from crosswind.errors import UnsupportedError
 from crosswind.plan.axis import TimeAxis, axis_of
 from crosswind.plan.box import Dimension, box_of
 from crosswind.plan.logic import And, Atom, Formula, Or, conjuncts, normal_form
 from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, SlotTable
 from crosswind.plan.split import Split, split
 from crosswind.plan.terms import Term, terms_of, units_in
-from crosswind.query.tree import Call, Column, Expr, Query, Stream, walk
+from crosswind.query.tree import Call, Column, Expr, Query, Rows, Stream, walk
 
 __all__ = ["Access", "Plan", "PlannedQuery", "Unit", "compile_plan", "move_expr"]
 
@@ -84,8 +85,12 @@ class Plan:
         return tuple(i for i, unit in enumerate(self.units) if unit.stream.name == stream)
 
 
-def compile_plan(queries: Mapping[str, Query]) -> Plan:
-    """Compile named queries into one plan."""
+def compile_plan(queries: Mapping[str, Query], *, many: bool = False) -> Plan:
+    """Compile named queries into one plan.
+
+    ``many``: queries may come and go, so the plan has terms even if there is but one now, and
+    nothing relies on what the tuples that wait were filtered by.
+    """
     streams, placed = _place(queries)
     compiler = _Compiler(len(streams))
     planned: list[PlannedQuery] = []
@@ -102,19 +107,19 @@ def compile_plan(queries: Mapping[str, Query]) -> Plan:
             mine[min(units_in(part))].append(part)
         for unit, filters in mine.items():
             wanted[unit].append(tuple(filters))
-        shared = tuple(part for part in parts.filters if users[min(units_in(part))] > 1)
+        shared = tuple(part for part in parts.filters if many or users[min(units_in(part))] > 1)
         others = tuple(p for p in conjuncts(formula) if p not in parts.filters)
         compiler.add(name, units, (*others, *shared))
         terms += terms_of(len(planned) - 1, units, compiler.conditions)
     payload = _payload(planned, len(streams))
     slots = SlotTable(len(streams))
-    if len(queries) == 1 and len(streams) == 2:
+    if len(queries) == 1 and len(streams) == 2 and not many:
         terms = []
         condition = And(tuple(part for part in compiler.conditions if units_in(part) or part == Or(())))
         boxes = [box_of(condition, unit) for unit in range(2)]
         accesses = [Access(box.dimensions, slots.rewrite_formula(box.residual)) for box in boxes]
     else:
-        accesses = _accesses(terms, len(streams), slots)
+        accesses = _accesses(terms, len(streams), slots, many)
     units_made = tuple(
         Unit(stream, _any_of(wanted[i]), slots.slots(i), payload[i]) for i, stream in enumerate(streams)
     )
@@ -130,7 +135,7 @@ def _any_of(wanted: list[tuple[Formula, ...]]) -> Formula:
     return Or(tuple(And(filters) for filters in wanted))
 
 
-def _accesses(terms: list[Term], units: int, slots: SlotTable) -> list[Access]:
+def _accesses(terms: list[Term], units: int, slots: SlotTable, many: bool) -> list[Access]:
     """Collect, for each unit, the dimensions in which some term may search it, and what all of them check."""
     found: list[dict[tuple[Expr, bool], Dimension]] = [{} for _ in range(units)]
     users = [0] * units
@@ -149,26 +154,43 @@ def _accesses(terms: list[Term], units: int, slots: SlotTable) -> list[Access]:
                 exprs += [] if dimension.partner is None else [dimension.partner]
                 for expr in exprs:
                     slots.carry(expr, but=unit)
-    return [Access(tuple(found[unit].values()), And(()), users[unit] == 1) for unit in range(units)]
+    return [Access(tuple(found[unit].values()), And(()), users[unit] == 1 and not many) for unit in range(units)]
 
 
 def _place(queries: Mapping[str, Query]) -> tuple[list[Stream], dict[str, tuple[int, ...]]]:
     """Give each role of each query its unit; the same stream shares one, save in self joins."""
-    streams: list[Stream] = []
-    index: dict[tuple[str, int], int] = {}
-    placed: dict[str, tuple[int, ...]] = {}
+    streams: dict[tuple[str, int], Stream] = {}
+    roles: dict[str, list[tuple[str, int]]] = {}
     for name, query in queries.items():
         seen: dict[str, int] = {}
-        units: list[int] = []
+        roles[name] = []
         for stream in query.streams:
             occurrence = seen[stream.name] = seen.get(stream.name, -1) + 1
-            key = (stream.name, occurrence)
-            if key not in index:
-                index[key] = len(streams)
-                streams.append(stream)
-            units.append(index[key])
-        placed[name] = tuple(units)
-    return streams, placed
+            streams.setdefault((stream.name, occurrence), stream)
+            roles[name].append((stream.name, occurrence))
+    order = _from_order(list(streams), list(roles.values()))
+    if order is None and any(isinstance(s.window, Rows) for query in queries.values() for s in query.streams):
+        raise UnsupportedError(
+            "The queries name the same streams in different orders. With ROWS windows the order of FROM decides "
+            "between tuples of the same time: name the streams in one order in all of them, or open a join for each."
+        )
+    index = {key: unit for unit, key in enumerate(order or streams)}
+    return [streams[key] for key in index], {name: tuple(index[key] for key in mine) for name, mine in roles.items()}
+
+
+def _from_order(keys: list[tuple[str, int]], lists: list[list[tuple[str, int]]]) -> list[tuple[str, int]] | None:
+    """Return the roles so that each query has them in the order of its FROM (None: that cannot be)."""
+    later: dict[tuple[str, int], set[tuple[str, int]]] = {key: set() for key in keys}
+    for roles in lists:
+        for first, second in zip(roles, roles[1:], strict=False):
+            later[second].add(first)
+    order: list[tuple[str, int]] = []
+    while len(order) < len(keys):
+        free = [key for key in keys if key not in order and later[key] <= set(order)]
+        if not free:
+            return None
+        order.append(free[0])
+    return order
 
 
 def move_expr(expr: Expr, units: tuple[int, ...]) -> Expr:
