@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
-from crosswind.engine.partial import Partial
+from crosswind.engine.partial import Partial, first_found, merged
 from crosswind.engine.probe import Search, Searcher
 from crosswind.engine.result import Found
 from crosswind.engine.spans import Bounds, Spans, bounds_of, hull
@@ -108,7 +108,7 @@ class Hopping:
         read = [leaf for d in dimensions for c in d.conditions for leaf in leaf_columns([c.atom])]
         read += [d.partner for d in dimensions if d.partner is not None]
         units = set().union(*(roles_of(expr) for expr in read), {slot.unit for slot in self._probe_slots})
-        self._refers = tuple(unit for unit in hop.joined if unit in units)
+        self.refers = tuple(unit for unit in hop.joined if unit in units)
 
     def _search(self, plan: Plan, dimensions: tuple[Dimension, ...], slots: SlotTable) -> Search:
         """Describe the search; the columns that it reads are numbered in ``self._needs``."""
@@ -145,8 +145,14 @@ class Hopping:
 
     # -- following ---------------------------------------------------------------
 
-    def follow(self, partial: Partial, released: list[Release | None] | None) -> Iterator[tuple[int, Partial]]:
-        """Yield what the combinations become that go this way: terms, and their complete combinations."""
+    def follow(
+        self, partial: Partial, released: list[Release | None] | None, beside: Partial | None = None
+    ) -> Iterator[tuple[int, Partial]]:
+        """Yield what the combinations become that go this way: terms, and their complete combinations.
+
+        ``beside`` are combinations that have nothing to do with what this hop looks for;
+        they meet what it finds later, so that their product is not searched pair by pair.
+        """
         if partial.mask is not None:
             alive = (partial.mask & self._all_bits) != 0
             if not alive.all():
@@ -154,12 +160,17 @@ class Hopping:
         residents = self._window.residents(self._copy)
         if not len(partial) or not residents.items:
             return
-        many = [
-            bounds_of(spans, self.hop.target, partial.times, partial.numbers, released) for spans in self._classes
-        ]
+        many = self._bounds(partial, released)
+        if self.is_product and beside is None:
+            grown = self._everything(partial, many, residents)
+            if len(grown):
+                yield from self._hand_on(grown, released, partial)
+            return
         whole = hull(many)
+        if beside is not None:
+            whole = hull(self._bounds(beside, released)).narrow(whole)
         self.searched += len(partial) * len(self._window)
-        for at, found in self._find(partial, whole, residents, exact=len(many) == 1):
+        for at, found in self._find(partial, whole, residents):
             mask = None if partial.mask is None else partial.mask[at] & self._all_bits
             if self._masked and mask is not None:
                 mask = self._decide(partial, at, found, mask)
@@ -171,33 +182,90 @@ class Hopping:
                     at, found, mask = at[rows], found.take(rows), mask[rows]
             self.met += len(at)
             if len(at):
-                yield from self._hand_on(partial.joined(at, self.hop.target, found, mask), released)
+                yield from self._hand_on(partial.joined(at, self.hop.target, found, mask), released, beside)
 
-    def _hand_on(self, grown: Partial, released: list[Release | None] | None) -> Iterator[tuple[int, Partial]]:
-        for term in self.hop.done:
-            if grown.mask is None:
-                yield term, grown
-                continue
-            mine = np.flatnonzero(grown.mask & self._bits[term])
-            if len(mine):
-                yield term, grown if len(mine) == len(grown) else grown.take(mine)
+    def _hand_on(
+        self, grown: Partial, released: list[Release | None] | None, beside: Partial | None
+    ) -> Iterator[tuple[int, Partial]]:
+        """Yield complete combinations, and let the others go onward."""
+        if self.hop.done:
+            for whole in [grown] if beside is None else self._product(beside, grown, released):
+                for term in self.hop.done:
+                    if whole.mask is None:
+                        yield term, whole
+                        continue
+                    mine = np.flatnonzero(whole.mask & self._bits[term])
+                    if len(mine):
+                        yield term, whole if len(mine) == len(whole) else whole.take(mine)
         for hop in self.onward:
-            yield from hop.follow(grown, released)
+            if beside is None:
+                yield from hop.follow(grown, released)
+            elif not hop.is_product and all(unit in grown.places for unit in hop.refers):
+                yield from hop.follow(grown, released, beside)
+            else:
+                for whole in self._product(beside, grown, released):
+                    yield from hop.follow(whole, released)
 
-    def _keep_in_windows(
-        self, mask: npt.NDArray[np.uint64], many: list[Bounds], at: _Ints, found: Found
-    ) -> None:
+    def _bounds(self, partial: Partial, released: list[Release | None] | None) -> list[Bounds]:
+        """Return what each class of windows lets the combinations meet here."""
+        target = self.hop.target
+        return [bounds_of(spans, target, partial.times, partial.numbers, released) for spans in self._classes]
+
+    def _keep_in_windows(self, mask: npt.NDArray[np.uint64], many: list[Bounds], at: _Ints, found: Found) -> None:
         """Take the bits of terms whose windows do not reach as far as the longest."""
         times = found.times
         numbers = found.numbers if self._counted else None
         for bounds, bits in zip(many, self._classes.values(), strict=True):
             mask[~bounds.allow(at, times, numbers)] &= ~bits
 
+    # -- products ----------------------------------------------------------------
+
+    @property
+    def is_product(self) -> bool:
+        """Whether every tuple of the window goes with every combination."""
+        return not self.refers and not self.hop.dimensions and all(check == And(()) for check in self._checks)
+
+    def _everything(self, partial: Partial, many: list[Bounds], residents: Residents) -> Partial:
+        """Return the tuples of the window that some combination may meet."""
+        whole = hull(many).widest()
+        block = Block(np.zeros(1, dtype=np.int64), ())
+        parts = list(self._probe(block, whole, residents))
+        which, rows = (
+            np.concatenate([np.empty(0, dtype=np.int64), *(getattr(part, name) for part in parts)])
+            for name in ("which", "rows")
+        )
+        found = Found(residents, which, rows)
+        mask = None if partial.mask is None else np.full(len(rows), self._all_bits)
+        return first_found(self.hop.target, found, mask, numbered=bool(partial.numbers))
+
+    def _product(
+        self, beside: Partial, grown: Partial, released: list[Release | None] | None
+    ) -> Iterator[Partial]:
+        """Yield, in portions, all combinations of both that their windows allow."""
+        bounds = {
+            unit: [bounds_of(spans, unit, beside.times, beside.numbers, released) for spans in self._classes]
+            for unit in grown.places
+        }
+        step = max(1, _PORTION // len(beside))
+        for start in range(0, len(grown), step):
+            chosen = np.arange(start, min(start + step, len(grown)), dtype=np.int64)
+            at = np.tile(np.arange(len(beside), dtype=np.int64), len(chosen))
+            to = np.repeat(chosen, len(beside))
+            alive = np.full(len(at), self._all_bits)
+            if beside.mask is not None and grown.mask is not None:
+                alive &= beside.mask[at] & grown.mask[to]
+            for k, bits in enumerate(self._classes.values()):
+                for unit, many in bounds.items():
+                    numbers = grown.numbers[unit][to] if self._counted else None
+                    alive[~many[k].allow(at, grown.times[unit][to], numbers)] &= ~bits
+            rows = np.flatnonzero(alive)
+            if len(rows):
+                mask = None if beside.mask is None else alive[rows]
+                yield merged(beside.take(at[rows]), grown.take(to[rows]), mask)
+
     # -- searching ---------------------------------------------------------------
 
-    def _find(
-        self, partial: Partial, bounds: Bounds, residents: Residents, exact: bool
-    ) -> Iterator[tuple[_Ints, Found]]:
+    def _find(self, partial: Partial, bounds: Bounds, residents: Residents) -> Iterator[tuple[_Ints, Found]]:
         """Yield, in portions, pairs: numbers of combinations, and the tuples that they met."""
         groups = self._alike(partial)
         if groups is None:
@@ -223,10 +291,10 @@ class Hopping:
 
         What a hop looks for often depends on some of the members only.
         """
-        if len(partial) < _ALIKE_FROM or len(self._refers) == len(partial.places):
+        if len(partial) < _ALIKE_FROM or len(self.refers) == len(partial.places):
             return None
         keys = np.zeros(len(partial), dtype=np.int64)
-        for unit in self._refers:
+        for unit in self.refers:
             _, inverse = np.unique(partial.keys(unit), return_inverse=True)
             keys = keys * (int(inverse.max()) + 1) + inverse
         order = np.argsort(keys, kind="stable")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from crosswind.engine.result import Found, Place, Taken
 from crosswind.window.block import Block
 
-__all__ = ["Partial", "first_of"]
+__all__ = ["Partial", "first_found", "first_of", "merged"]
 
 _Ints = npt.NDArray[np.int64]
 
@@ -64,3 +64,15 @@ def first_of(unit: int, block: Block, mask: npt.NDArray[np.uint64] | None) -> Pa
     """Return the tuples of ``block`` at the beginning of their routes."""
     numbers = {} if block.numbers is None else {unit: block.numbers}
     return Partial({unit: Taken(block, np.arange(len(block), dtype=np.int64))}, {unit: block.times}, numbers, mask)
+
+
+def first_found(unit: int, found: Found, mask: npt.NDArray[np.uint64] | None, *, numbered: bool) -> Partial:
+    """Return tuples that wait in a window as combinations of one."""
+    return Partial({unit: found}, {unit: found.times}, {unit: found.numbers} if numbered else {}, mask)
+
+
+def merged(first: Partial, second: Partial, mask: npt.NDArray[np.uint64] | None) -> Partial:
+    """Return combinations of as many members as both have, pair by pair."""
+    return Partial(
+        first.places | second.places, first.times | second.times, first.numbers | second.numbers, mask
+    )

@@ -52,6 +52,20 @@ class Bounds:
     high: _Ints
     numbers: Numbers | None
 
+    def widest(self) -> Bounds:
+        """Return bounds, of one combination, that allow all that some combination may meet."""
+        numbers = self.numbers
+        if numbers is not None:
+            numbers = Numbers(numbers.low.min(keepdims=True), numbers.high.max(keepdims=True))
+        return Bounds(self.low.min(keepdims=True), self.high.max(keepdims=True), numbers)
+
+    def narrow(self, other: Bounds) -> Bounds:
+        """Return ``other``, cut to what some combination of these may meet."""
+        mine, numbers = self.widest(), other.numbers
+        if numbers is not None and mine.numbers is not None:
+            numbers = Numbers(np.maximum(numbers.low, mine.numbers.low), np.minimum(numbers.high, mine.numbers.high))
+        return Bounds(np.maximum(other.low, mine.low), np.minimum(other.high, mine.high), numbers)
+
     def allow(self, at: _Ints, times: _Ints, numbers: _Ints | None) -> npt.NDArray[np.bool_]:
         """Tell which tuples may be met by the combinations ``at``."""
         allowed: npt.NDArray[np.bool_] = (times >= self.low[at]) & (times <= self.high[at])
