@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.partial import Partial, first_found, merged
 from crosswind.engine.probe import Search, Searcher
 from crosswind.engine.result import Found
-from crosswind.engine.spans import Bounds, Spans, bounds_of, hull
+from crosswind.engine.spans import Bounds, Limits, Spans, bounds_of, hull
 from crosswind.engine.strategy import Matches, Numbers, PairFaultError
 from crosswind.io.arrow import leaf_columns
 from crosswind.plan.bounds import machine_literal
@@ -31,7 +31,7 @@ from crosswind.window.replicas import Replicas
 from crosswind.window.vector import Layout, Vector, address
 
 if TYPE_CHECKING:
-    from crosswind.kernel.mask import Pattern
+    from crosswind.kernel.mask import MaskSpec, Pattern
 
 __all__ = ["Hopping"]
 
@@ -94,7 +94,8 @@ class Hopping:
         for term, bit in self._bits.items():
             span = spans[plan.terms[term].query]
             classes[span] = classes.get(span, np.uint64(0)) | bit
-        self._classes = classes
+        self._spans = hull(classes)
+        self._limits = Limits(classes, (*hop.joined, hop.target))
         slots = SlotTable.of(tuple(unit.slots for unit in plan.units))
         self._checks = tuple(slots.rewrite_formula(check) for check in hop.checks)
         self._masked = len(hop.terms) > 1
@@ -104,7 +105,8 @@ class Hopping:
         dimensions = _aligned(hop.dimensions, plan.accesses[hop.target].dimensions, own)
         self._needs: dict[Expr, int] = {}
         self._searcher = Searcher(self._search(plan, dimensions, slots), index)
-        self._table: tuple[npt.NDArray[np.int64], list[Vector | npt.NDArray[np.uint64]]] | None = None
+        self._program: tuple[MaskSpec, npt.NDArray[np.int64], list[Vector | npt.NDArray[np.uint64]]] | None = None
+        self._kernels: dict[Any, Any] = {}
         read = [leaf for d in dimensions for c in d.conditions for leaf in leaf_columns([c.atom])]
         read += [d.partner for d in dimensions if d.partner is not None]
         units = set().union(*(roles_of(expr) for expr in read), {slot.unit for slot in self._probe_slots})
@@ -141,7 +143,7 @@ class Hopping:
 
     @property
     def _counted(self) -> bool:
-        return any(spans.counts for spans in self._classes)
+        return bool(self._spans.counts)
 
     # -- following ---------------------------------------------------------------
 
@@ -160,29 +162,32 @@ class Hopping:
         residents = self._window.residents(self._copy)
         if not len(partial) or not residents.items:
             return
-        many = self._bounds(partial, released)
+        bounds = self._bounds(partial, released)
         if self.is_product and beside is None:
-            grown = self._everything(partial, many, residents)
+            grown = self._everything(partial, bounds, residents)
             if len(grown):
                 yield from self._hand_on(grown, released, partial)
             return
-        whole = hull(many)
         if beside is not None:
-            whole = hull(self._bounds(beside, released)).narrow(whole)
+            bounds = self._bounds(beside, released).narrow(bounds)
         self.searched += len(partial) * len(self._window)
-        for at, found in self._find(partial, whole, residents):
+        for at, found in self._find(partial, bounds, residents):
             mask = None if partial.mask is None else partial.mask[at] & self._all_bits
             if self._masked and mask is not None:
                 mask = self._decide(partial, at, found, mask)
-            if mask is not None and len(many) > 1:
-                self._keep_in_windows(mask, many, at, found)
-            if mask is not None:
-                rows = np.flatnonzero(mask)
-                if len(rows) < len(mask):
-                    at, found, mask = at[rows], found.take(rows), mask[rows]
-            self.met += len(at)
-            if len(at):
-                yield from self._hand_on(partial.joined(at, self.hop.target, found, mask), released, beside)
+            grown = self._in_windows(partial.joined(at, self.hop.target, found, mask), released)
+            self.met += len(grown)
+            if len(grown):
+                yield from self._hand_on(grown, released, beside)
+
+    def _in_windows(self, grown: Partial, released: list[Release | None] | None) -> Partial:
+        """Leave out what no term wants; where windows differ, a term may want less than was searched."""
+        if grown.mask is None:
+            return grown
+        if self._limits:
+            self._limits.cut(grown.mask, grown, released)
+        rows = np.flatnonzero(grown.mask)
+        return grown if len(rows) == len(grown) else grown.take(rows)
 
     def _hand_on(
         self, grown: Partial, released: list[Release | None] | None, beside: Partial | None
@@ -206,17 +211,9 @@ class Hopping:
                 for whole in self._product(beside, grown, released):
                     yield from hop.follow(whole, released)
 
-    def _bounds(self, partial: Partial, released: list[Release | None] | None) -> list[Bounds]:
-        """Return what each class of windows lets the combinations meet here."""
-        target = self.hop.target
-        return [bounds_of(spans, target, partial.times, partial.numbers, released) for spans in self._classes]
-
-    def _keep_in_windows(self, mask: npt.NDArray[np.uint64], many: list[Bounds], at: _Ints, found: Found) -> None:
-        """Take the bits of terms whose windows do not reach as far as the longest."""
-        times = found.times
-        numbers = found.numbers if self._counted else None
-        for bounds, bits in zip(many, self._classes.values(), strict=True):
-            mask[~bounds.allow(at, times, numbers)] &= ~bits
+    def _bounds(self, partial: Partial, released: list[Release | None] | None) -> Bounds:
+        """Return what the longest windows let the combinations meet here."""
+        return bounds_of(self._spans, self.hop.target, partial, released)
 
     # -- products ----------------------------------------------------------------
 
@@ -225,9 +222,9 @@ class Hopping:
         """Whether every tuple of the window goes with every combination."""
         return not self.refers and not self.hop.dimensions and all(check == And(()) for check in self._checks)
 
-    def _everything(self, partial: Partial, many: list[Bounds], residents: Residents) -> Partial:
+    def _everything(self, partial: Partial, bounds: Bounds, residents: Residents) -> Partial:
         """Return the tuples of the window that some combination may meet."""
-        whole = hull(many).widest()
+        whole = bounds.widest()
         block = Block(np.zeros(1, dtype=np.int64), ())
         parts = list(self._probe(block, whole, residents))
         which, rows = (
@@ -236,32 +233,34 @@ class Hopping:
         )
         found = Found(residents, which, rows)
         mask = None if partial.mask is None else np.full(len(rows), self._all_bits)
-        return first_found(self.hop.target, found, mask, numbered=bool(partial.numbers))
+        return first_found(self.hop.target, found, mask)
 
     def _product(
         self, beside: Partial, grown: Partial, released: list[Release | None] | None
     ) -> Iterator[Partial]:
         """Yield, in portions, all combinations of both that their windows allow."""
         bounds = {
-            unit: [bounds_of(spans, unit, beside.times, beside.numbers, released) for spans in self._classes]
-            for unit in grown.places
+            unit: bounds_of(self._spans, unit, beside, released) for unit in grown.places
         }
         step = max(1, _PORTION // len(beside))
         for start in range(0, len(grown), step):
             chosen = np.arange(start, min(start + step, len(grown)), dtype=np.int64)
             at = np.tile(np.arange(len(beside), dtype=np.int64), len(chosen))
             to = np.repeat(chosen, len(beside))
-            alive = np.full(len(at), self._all_bits)
+            fits = np.ones(len(at), dtype=np.bool_)
+            for unit, allowed in bounds.items():
+                numbers = grown.numbers[unit][to] if self._counted else None
+                fits &= allowed.allow(at, grown.times[unit][to], numbers)
+            mask = None
             if beside.mask is not None and grown.mask is not None:
-                alive &= beside.mask[at] & grown.mask[to]
-            for k, bits in enumerate(self._classes.values()):
-                for unit, many in bounds.items():
-                    numbers = grown.numbers[unit][to] if self._counted else None
-                    alive[~many[k].allow(at, grown.times[unit][to], numbers)] &= ~bits
-            rows = np.flatnonzero(alive)
-            if len(rows):
-                mask = None if beside.mask is None else alive[rows]
-                yield merged(beside.take(at[rows]), grown.take(to[rows]), mask)
+                mask = beside.mask[at] & grown.mask[to] & self._all_bits
+                fits &= mask != 0
+            if not fits.all():
+                rows = np.flatnonzero(fits)
+                at, to, mask = at[rows], to[rows], None if mask is None else mask[rows]
+            whole = self._in_windows(merged(beside.take(at), grown.take(to), mask), released)
+            if len(whole):
+                yield whole
 
     # -- searching ---------------------------------------------------------------
 
@@ -313,7 +312,7 @@ class Hopping:
             intake = self._intakes[need.unit]
             index = intake.keys + need.index
             columns.append(partial.places[need.unit].column(index, intake.layouts[index]))
-        return Block(next(iter(partial.times.values())), tuple(columns))
+        return Block(np.zeros(len(partial), dtype=np.int64), tuple(columns))
 
     # -- deciding ----------------------------------------------------------------
 
@@ -324,25 +323,28 @@ class Hopping:
         from crosswind.kernel.emit import Facts
         from crosswind.kernel.mask import MaskSpec, mask_kernel, patterns_of
 
-        groups = patterns_of(self._checks)
+        skip = self._intakes[self.hop.target].keys
+        if self._program is None:
+            groups = patterns_of(self._checks)
+            spec = MaskSpec(self._slots, self._probe_slots, skip, tuple(groups))
+            self._program = (spec, *_constants(groups, [self._bits[term] for term in self.hop.terms]))
+        spec, table, _ = self._program
         probing = self._block(partial)
         own = [probing.columns[self._needs[slot]] for slot in self._probe_slots]
-        skip = self._intakes[self.hop.target].keys
         theirs = slice(skip, skip + len(self._slots))
         residents = found.residents
         facts = Facts(
             nulls=any(v.has_nulls for v in own) or bool(residents.nulls[theirs].any()),
             nans=any(v.has_nans for v in own) or bool(residents.nans[theirs].any()),
         )
-        if self._table is None:
-            self._table = _constants(groups, [self._bits[term] for term in self.hop.terms])
-        kernel = mask_kernel(MaskSpec(self._slots, self._probe_slots, skip, tuple(groups)), facts)
+        if facts not in self._kernels:
+            self._kernels[facts] = mask_kernel(spec, facts)
         window = np.ascontiguousarray(np.hstack([residents.runs[:, 1:3], residents.addresses.T]))
         probe = np.array([pointer for vector in own for pointer in vector.pointers()], dtype=np.int64)
         masks, state = np.empty(len(at), dtype=np.uint64), np.zeros(6, dtype=np.int64)
         alive = np.ascontiguousarray(partial.mask)
-        outcome = kernel(
-            window, probe, found.which, found.rows, at, len(at), address(alive), self._table[0], masks, state
+        outcome = self._kernels[facts](
+            window, probe, found.which, found.rows, at, len(at), address(alive), table, masks, state
         )
         if outcome < 0:
             raise PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))

@@ -479,12 +479,12 @@ class LiveJoin:
         if not len(block):
             return results
         try:
-            for query, places, times in self._found(unit, block, numbers, released):
-                table = self._materialisers[query].table(places, len(times[0]))
+            for query, places, count in self._found(unit, block, numbers, released):
+                table = self._materialisers[query].table(places, count)
                 if self._ordered is None:
                     results.append((query, table))
                 else:  # the time of a result is that of its last member
-                    self._ordered[query].hold(np.maximum.reduce(times), table)
+                    self._ordered[query].hold(np.maximum.reduce([p.times for p in places.values()]), table)
         except PairFaultError as fault:
             raise self._overflow(unit, block, fault) from None
         self._strategy.insert(unit, block)
@@ -492,15 +492,14 @@ class LiveJoin:
 
     def _found(
         self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None
-    ) -> Iterator[tuple[int, Mapping[int, Place], list[npt.NDArray[np.int64]]]]:
-        """Yield what new tuples of ``unit`` complete: the query, where the members are, their times."""
+    ) -> Iterator[tuple[int, Mapping[int, Place], int]]:
+        """Yield what new tuples of ``unit`` complete: the query, where the members are, how many results."""
         if isinstance(self._strategy, Routes):
             for found in self._strategy.combine(unit, block, released):
-                yield found.query, found.members.places, list(found.members.times.values())
+                yield found.query, found.members.places, len(found.members)
         else:
             for matches in self._strategy.probe(unit, block, numbers):
-                places = pair_of(unit, block, matches)
-                yield 0, places, [matches.probes] if self._ordered is None else [p.times for p in places.values()]
+                yield 0, pair_of(unit, block, matches), len(matches)
 
     def _overflow(self, unit: int, block: Block, fault: PairFaultError) -> ArithmeticOverflowError:
         queries = [entry.query for entry in self._plan.queries if entry.query.where is not None]

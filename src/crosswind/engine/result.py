@@ -66,6 +66,12 @@ class Taken:
         """Their times."""
         return self.block.times[self.rows]
 
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Their sequence numbers (there are some only if there are ROWS windows)."""
+        known = self.block.numbers
+        return self.rows if known is None else known[self.rows]
+
     def column(self, index: int, layout: Layout) -> Vector:
         """Return one of their columns."""
         return self.block.columns[index].take(self.rows)
@@ -200,9 +206,10 @@ class Materialiser:
         intake = self._intakes[role]
         index = intake.payload_at[name]
         if index == TIMES:
-            vector = Vector(Layout(Storage.FIXED), place.times)
-        else:
-            vector = place.column(index, intake.layouts[index])
+            times = place.times
+            of = self._plan.units[role].stream.schema.field(name).type
+            return pa.Array.from_buffers(of, len(times), [None, pa.py_buffer(times)])
+        vector = place.column(index, intake.layouts[index])
         return to_arrow(vector, self._plan.units[role].stream.schema.field(name).type)
 
     def _compute(self, leaves: dict[Expr, Vector], count: int) -> dict[Expr, Vector]:

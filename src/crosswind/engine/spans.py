@@ -8,18 +8,20 @@ that are there already, whatever order they came in.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from crosswind.engine.partial import Partial
 from crosswind.engine.strategy import Numbers
 from crosswind.plan.axis import INT64_MAX, INT64_MIN, TimeAxis
 from crosswind.plan.compile import PlannedQuery
 from crosswind.query.tree import Rows
 from crosswind.window.arrival import Release
 
-__all__ = ["Bounds", "Spans", "bounds_of", "hull", "spans_of"]
+__all__ = ["Bounds", "Limits", "Spans", "bounds_of", "hull", "spans_of"]
 
 _Ints = npt.NDArray[np.int64]
 
@@ -85,16 +87,15 @@ def spans_of(entry: PlannedQuery, axis: TimeAxis, since: int = INT64_MIN) -> Spa
 def bounds_of(
     spans: Spans,
     target: int,
-    times: dict[int, _Ints],
-    numbers: dict[int, _Ints],
+    partial: Partial,
     released: list[Release | None] | None,
 ) -> Bounds:
-    """Return what combinations of members at ``times`` (by unit) may meet in the window of ``target``.
+    """Return what combinations may meet in the window of ``target``.
 
-    ``numbers`` are the sequence numbers of the members, ``released`` what is being joined
-    with them (only if there are ROWS windows).
+    ``released`` is what is being joined with them (only if there are ROWS windows).
     """
-    members = [t for unit, t in times.items()]
+    times = partial.times
+    members = list(times.values())
     latest = members[0] if len(members) == 1 else np.maximum.reduce(members)
     age = spans.age(target)
     low = np.full(len(latest), INT64_MIN) if age is None else np.maximum(latest, INT64_MIN + age) - age
@@ -105,7 +106,7 @@ def bounds_of(
         wait = spans.age(unit)
         if wait is not None:
             high = np.minimum(high, np.minimum(t, INT64_MAX - wait) + wait)
-    return Bounds(low, high, None if released is None else _numbers(spans, target, numbers, released))
+    return Bounds(low, high, _numbers(spans, target, partial.numbers, released) if released is not None and spans.counts else None)
 
 
 def _numbers(spans: Spans, target: int, numbers: dict[int, _Ints], released: list[Release | None]) -> Numbers:
@@ -131,16 +132,88 @@ def _numbers(spans: Spans, target: int, numbers: dict[int, _Ints], released: lis
     return Numbers(low, high)
 
 
-def hull(many: list[Bounds]) -> Bounds:
-    """Return bounds that allow all that one of ``many`` allows."""
-    if len(many) == 1:
-        return many[0]
-    low = np.minimum.reduce([bounds.low for bounds in many])
-    high = np.maximum.reduce([bounds.high for bounds in many])
-    known = [bounds.numbers for bounds in many if bounds.numbers is not None]
-    if not known:
-        return Bounds(low, high, None)
-    numbers = Numbers(
-        np.minimum.reduce([entry.low for entry in known]), np.maximum.reduce([entry.high for entry in known])
-    )
-    return Bounds(low, high, numbers)
+def hull(many: Iterable[Spans]) -> Spans:
+    """Return windows that hold the tuples of all of ``many`` (of the same units)."""
+    known = list(many)
+    units = dict.fromkeys(unit for spans in known for unit, _ in spans.ages)
+    ages, counts = [], []
+    for unit in units:
+        users = [spans for spans in known if unit in dict(spans.ages)]
+        mine = [spans.age(unit) for spans in users]
+        ages.append((unit, None if None in mine else max(age for age in mine if age is not None)))
+        theirs = [spans.count(unit) for spans in users]
+        if None not in theirs:
+            counts.append((unit, max(count for count in theirs if count is not None)))
+    return Spans(tuple(ages), tuple(counts), min(spans.since for spans in known))
+
+
+class Limits:
+    """Tells whose windows are long enough for a combination, where they differ between terms.
+
+    A combination needs a window of some length for each of its members. By unit, a table
+    says which terms (bits of a word) have one at least as long; so the number of
+    different windows does not matter.
+    """
+
+    def __init__(self, classes: dict[Spans, np.uint64], units: Iterable[int]) -> None:
+        self._ages: dict[int, _Table] = {}
+        self._counts: dict[int, _Table] = {}
+        for unit in units:
+            ages = {spans: spans.age(unit) for spans in classes}
+            counts = {spans: spans.count(unit) for spans in classes}
+            if len(set(ages.values())) > 1:
+                self._ages[unit] = _table(classes, ages)
+            if len(set(counts.values())) > 1:
+                self._counts[unit] = _table(classes, counts)
+        since = {spans: -spans.since for spans in classes}
+        self._since = _table(classes, since) if len(set(since.values())) > 1 else None
+
+    def __bool__(self) -> bool:
+        return bool(self._ages or self._counts or self._since is not None)
+
+    def cut(
+        self,
+        mask: npt.NDArray[np.uint64],
+        partial: Partial,
+        released: list[Release | None] | None,
+    ) -> None:
+        """Take from ``mask`` the bits of terms whose windows are too short for a combination."""
+        times = partial.times if self._ages or self._since is not None else {}
+        if self._ages:
+            latest = np.maximum.reduce(list(times.values()))
+            for unit, (sizes, bits) in self._ages.items():
+                with np.errstate(over="ignore"):
+                    need = latest - times[unit]
+                need = np.where(need < 0, INT64_MAX, need)  # more than 64 bits apart
+                mask &= bits[np.searchsorted(sizes, need)]
+        for unit, (sizes, bits) in self._counts.items():
+            if released is not None:
+                mask &= bits[np.searchsorted(sizes, _depth(unit, partial.numbers, released))]
+        if self._since is not None:
+            sizes, bits = self._since
+            earliest = np.minimum.reduce(list(times.values()))
+            mask &= bits[np.searchsorted(sizes, 1 - np.maximum(earliest, INT64_MIN + 2))]
+
+
+_Table = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
+"""Sizes, rising, and for each place among them the bits of the terms whose size is not below."""
+
+
+def _table(classes: dict[Spans, np.uint64], sizes: Mapping[Spans, int | None]) -> _Table:
+    known = {spans: INT64_MAX if size is None else min(size, INT64_MAX) for spans, size in sizes.items()}
+    steps = sorted(set(known.values()))
+    bits = [sum(int(classes[spans]) for spans, size in known.items() if size >= step) for step in steps]
+    return np.array(steps, dtype=np.int64), np.array([*bits, 0], dtype=np.uint64)
+
+
+def _depth(unit: int, numbers: dict[int, _Ints], released: list[Release | None]) -> _Ints:
+    """Return how many tuples of ``unit`` its window must hold for the member to be there when the last one comes."""
+    own = numbers[unit]
+    depth = np.zeros(len(own), dtype=np.int64)
+    for other, theirs in numbers.items():
+        release = released[other]
+        if other != unit and release is not None:
+            place = theirs - release.base
+            before = release.before[unit][np.maximum(place, 0)]
+            depth = np.where(place >= 0, np.maximum(depth, before - own), depth)
+    return depth
