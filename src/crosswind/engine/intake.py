@@ -67,7 +67,7 @@ class Intake:
     window), then ``slots`` slots, then the payload columns that are not already there.
     These are ``stored``; behind them come columns that only the block's own probing
     needs. ``payload_at``, ``probe_at`` and ``partner_at`` say where shown columns, probe leaves
-    and what is hashed are. A plan of many streams or queries stores all of these.
+    and what is hashed are. Tuples of outer joins have a column for a serial number, at ``serial_at``. A plan of many streams or queries stores all of these.
     """
 
     def __init__(self, plan: Plan, unit: int) -> None:
@@ -88,6 +88,9 @@ class Intake:
         self.layouts += [Layout(storage_of(expr.type), machine_dtype(expr.type)) for expr in self._unit.slots]
         self.payload_at: dict[str, int] = {}
         carried = [name for name in self._unit.payload if self._place(name, plan.axis.factors[unit])]
+        self.serial_at = len(self.layouts)
+        self._tagged = plan.queries[0].query.kind != "inner"
+        self.layouts += [Layout(Storage.FIXED)] if self._tagged else []
         self.stored = len(self.layouts)
         self._place_probe(() if plan.terms else plan.accesses[1 - unit].dimensions, unit)
         read = dict.fromkeys([*(expr for expr in kept if is_leaf(expr)), *self._probe_extra])
@@ -183,6 +186,8 @@ class Intake:
             else:
                 vector = known[same]
                 columns.append(Vector(layout, vector.values.view(layout.dtype), vector.valid))
+        if self._tagged:
+            columns.append(Vector(Layout(Storage.FIXED), np.zeros(len(times), dtype=np.int64)))
         columns += [known[leaf] for leaf in self._probe_extra]
         block = Block(times, tuple(columns), None, keep)
         if present is None:

@@ -18,7 +18,8 @@ import pyarrow as pa
 from crosswind.engine.intake import Intake
 from crosswind.engine.kang import Kang
 from crosswind.engine.ordering import OrderedOutput
-from crosswind.engine.result import Materialiser, Place, pair_of
+from crosswind.engine.outer import Outer
+from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of
 from crosswind.engine.routes import Routes
 from crosswind.engine.spans import Spans, spans_of
 from crosswind.engine.stats import Latencies, Stats
@@ -117,6 +118,7 @@ class LiveJoin:
             self._strategy = Routes(plan, self._intakes, self._spans, index, basic_window, self._counted)
         else:
             self._strategy = Kang(plan, self._intakes, index, basic_window, self._counted)
+        self._outer = Outer.of(plan, self._intakes)
         self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
         self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
 
@@ -154,7 +156,8 @@ class LiveJoin:
             arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
             ticks = ticks[rows]
             greatest = int(ticks.max()) if len(ticks) else 0
-        blocks = [self._intakes[unit].prepare(arrays, ticks, self._counted) for unit in units]
+        whole = self._counted or self._outer is not None
+        blocks = [self._intakes[unit].prepare(arrays, ticks, whole) for unit in units]
         results = self._take(stream, units, blocks, greatest if len(ticks) else None)
         self._tuples_in[stream] += len(ticks)
         if late is not None:
@@ -227,7 +230,9 @@ class LiveJoin:
             held=len(self._sorter),
             window_tuples={u.stream.alias: len(w) for u, w in zip(self._plan.units, windows, strict=True)},
             watermarks={name: None if value == INT64_MIN else value for name, value in marks.items()},
-            bytes_held=sum(window.nbytes for window in windows) + self._sorter.nbytes,
+            bytes_held=sum(window.nbytes for window in windows)
+            + self._sorter.nbytes
+            + (0 if self._outer is None else self._outer.nbytes),
             pushes=self._latencies.count,
             latency_ms=self._latencies.quantiles_ms(),
             engine=self._strategy.name,
@@ -244,6 +249,8 @@ class LiveJoin:
         for unit, window in enumerate(self._strategy.windows):
             snapshot.blocks["window", unit] = window.blocks()
             snapshot.blocks["held", unit] = self._sorter.held[unit]
+        if self._outer is not None:
+            snapshot.blocks |= {("unmatched", unit): blocks for unit, blocks in self._outer.blocks().items()}
         snapshot.pending = None if self._ordered is None else [held.pack() for held in self._ordered]
         return write_snapshot(snapshot)
 
@@ -259,6 +266,7 @@ class LiveJoin:
             "rejected": self._rejected,
             "results": self._results,
             "counted": self._counted,
+            "serials": {} if self._outer is None else self._outer.serials(),
         }
 
     def restore(self, state: bytes) -> None:
@@ -279,8 +287,12 @@ class LiveJoin:
             for block in blocks:
                 if place == "window":
                     self._strategy.insert(unit, block)
+                elif place == "unmatched" and self._outer is not None:
+                    self._outer.restore(unit, block)
                 else:
                     self._sorter.hold(unit, block)
+        if self._outer is not None:
+            self._outer.go_on(about["serials"])
         if snapshot.pending is not None and self._ordered is not None:
             for held, data in zip(self._ordered, snapshot.pending, strict=True):
                 held.unpack(data)
@@ -405,6 +417,8 @@ class LiveJoin:
 
     def _save(self) -> tuple[Any, ...]:
         marks = [window.mark() for window in self._strategy.windows]
+        if self._outer is not None:
+            self._outer.save()
         sorter = self._sorter.copy() if self._counted else self._sorter
         ordered = None if self._ordered is None else [held.copy() for held in self._ordered]
         return marks, sorter, {n: m.value for n, m in self._watermarks.items()}, ordered
@@ -416,6 +430,8 @@ class LiveJoin:
             window.cut(mark)
         for name, value in watermarks.items():
             self._watermarks[name].value = value
+        if self._outer is not None:
+            self._outer.undo()
 
     # -- joining -------------------------------------------------------------
 
@@ -428,30 +444,47 @@ class LiveJoin:
             for unit, release in enumerate(released):
                 if release is not None:
                     results += self._join_release(unit, release, released)
+        if self._outer is not None:
+            results += self._close(self._outer, marks)
         self._expire(marks)
         self._strategy.settle()
         return results
 
+    def _close(self, outer: Outer, marks: list[int]) -> Results:
+        """Give out tuples whose windows have closed for good without a match."""
+        results: Results = []
+        for unit, blocks in outer.close(marks, [self._oldest(unit, marks) for unit in range(len(self._waits))]):
+            for block in blocks:
+                rows = np.arange(len(block), dtype=np.int64)
+                places: dict[int, Place] = {unit: Taken(block, rows), 1 - unit: Absent(len(block))}
+                table = self._materialisers[0].table(places, len(block))
+                if self._ordered is None:
+                    results.append((0, table))
+                else:  # its time is when its window closed
+                    age = self._waits[unit].age
+                    late = min(INT64_MAX, min(marks)) if age is None else age + 1
+                    times = np.full(len(block), late) if age is None else np.minimum(block.times, INT64_MAX - late) + late
+                    self._ordered[0].hold(times, table)
+        outer.commit()
+        return results
+
+    def _oldest(self, unit: int, marks: list[int]) -> tuple[int | None, int | None]:
+        """Return the time and the sequence number before which tuples of ``unit`` meet nothing more."""
+        wait = self._waits[unit]
+        horizon = min(marks) if self._counted else min(marks[other] for other in wait.partners)
+        oldest = None if wait.age is None else max(INT64_MIN, horizon - wait.age)
+        return oldest, None if wait.count is None else self._sorter.counts[unit] - wait.count
+
     def _expire(self, marks: list[int]) -> None:
         """Release tuples that no future tuple can meet."""
-        front = min(marks)
-        for unit, (window, wait) in enumerate(zip(self._strategy.windows, self._waits, strict=True)):
-            horizon = front if self._counted else min(marks[other] for other in wait.partners)
-            oldest = None if wait.age is None else max(INT64_MIN, horizon - wait.age)
-            window.expire(oldest, None if wait.count is None else self._sorter.counts[unit] - wait.count)
+        for unit, window in enumerate(self._strategy.windows):
+            window.expire(*self._oldest(unit, marks))
 
     def _join_release(self, unit: int, release: Release, released: list[Release | None]) -> Results:
         """Join numbered tuples: sequence numbers bound what ROWS windows let them meet."""
         block = release.block
-        if self._plan.terms:
-            if block.keep is not None:
-                block = block.take(np.flatnonzero(block.keep))
-            return self._join(unit, block, None, released)
-        numbers = self._numbers(unit, release, released)
-        if block.keep is not None:
-            rows = np.flatnonzero(block.keep)
-            block, numbers = block.take(rows), Numbers(numbers.low[rows], numbers.high[rows])
-        return self._join(unit, block, numbers)
+        numbers = None if self._plan.terms else self._numbers(unit, release, released)
+        return self._join(unit, block, numbers, released)
 
     def _numbers(self, unit: int, release: Release, released: list[Release | None]) -> Numbers:
         """Return which sequence numbers of the other unit tuples may meet.
@@ -476,6 +509,12 @@ class LiveJoin:
     ) -> Results:
         """Scan, then insert (expiry, the third step, follows when the call is settled)."""
         results: Results = []
+        if self._outer is not None and len(block):
+            block = self._outer.note(unit, block)
+        if block.keep is not None:
+            rows = np.flatnonzero(block.keep)
+            block = block.take(rows)
+            numbers = None if numbers is None else Numbers(numbers.low[rows], numbers.high[rows])
         if not len(block):
             return results
         try:
@@ -499,7 +538,11 @@ class LiveJoin:
                 yield found.query, found.members.places, len(found.members)
         else:
             for matches in self._strategy.probe(unit, block, numbers):
-                yield 0, pair_of(unit, block, matches), len(matches)
+                places = pair_of(unit, block, matches)
+                if self._outer is None:
+                    yield 0, places, len(matches)
+                else:
+                    yield from self._outer.meet(places, len(matches))
 
     def _overflow(self, unit: int, block: Block, fault: PairFaultError) -> ArithmeticOverflowError:
         queries = [entry.query for entry in self._plan.queries if entry.query.where is not None]

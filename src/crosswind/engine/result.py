@@ -15,6 +15,7 @@ from crosswind.engine.strategy import Matches
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import column_of, is_leaf, leaf_columns, leaf_vector, to_arrow
 from crosswind.plan.compile import Plan, move_expr
+from crosswind.plan.logic import atoms_of, normal_form
 from crosswind.plan.physical import Storage
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, Literal
@@ -22,7 +23,7 @@ from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import Layout, Vector
 
-__all__ = ["Found", "Materialiser", "Place", "Taken", "gather", "pair_of"]
+__all__ = ["Absent", "Found", "Materialiser", "Place", "Taken", "gather", "pair_of"]
 
 
 def gather(
@@ -123,7 +124,18 @@ class Found:
         return gather_width(self.residents.addresses[3 * index], self.which, self.rows, width)
 
 
-Place = Taken | Found
+@dataclass(slots=True, eq=False)
+class Absent:
+    """No members: what did not match is null on that side."""
+
+    count: int
+
+    def take(self, at: npt.NDArray[np.int64]) -> Absent:
+        """Return as many as there are in ``at``."""
+        return Absent(len(at))
+
+
+Place = Taken | Found | Absent
 
 
 def pair_of(unit: int, block: Block, matches: Matches) -> dict[int, Place]:
@@ -165,6 +177,9 @@ class Materialiser:
         self._plan = plan
         self._computed = tuple(e for _, e in self._outputs if not isinstance(e, Column | Literal))
         self._leaves = leaf_columns(self._computed)
+        after = entry.query.after
+        self._after = None if after is None else normal_form(move_expr(after, entry.units))
+        self._after_leaves = [] if self._after is None else leaf_columns([a.expr for a in atoms_of(self._after)])
         self.schema = pa.schema([pa.field(out.name, out.arrow) for out, _ in self._outputs])
         self._plain: dict[tuple[int, str], tuple[int, pa.DataType]] = {}
         for role, intake in enumerate(intakes):
@@ -175,6 +190,10 @@ class Materialiser:
 
     def table(self, places: Mapping[int, Place], count: int) -> pa.Table:
         """Return the rows of ``count`` results whose members, by unit, are at ``places``."""
+        if self._after is not None and count:
+            rows = self._sift(places, count)
+            if len(rows) < count:
+                places, count = {role: place.take(rows) for role, place in places.items()}, len(rows)
         columns: dict[tuple[int, str], pa.Array] = {}
 
         def fetch(role: int, name: str) -> pa.Array:
@@ -196,7 +215,21 @@ class Materialiser:
                 arrays.append(pa.repeat(pa.scalar(expr.value, type=output.arrow), count))
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
+    def _sift(self, places: Mapping[int, Place], count: int) -> npt.NDArray[np.int64]:
+        """Return the results that satisfy what WHERE asks of the rows of an outer join."""
+        arrays = {leaf: self._fetch(places[_role(leaf)], _role(leaf), column_of(leaf)) for leaf in self._after_leaves}
+        leaves = {leaf: leaf_vector(array, leaf) for leaf, array in arrays.items()}
+        made = evaluate(leaves, count, (), self._after)
+        if isinstance(made, int):
+            raise ArithmeticOverflowError(
+                "integer arithmetic in WHERE left the 64-bit range. The batch was not taken. "
+                "Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
+            )
+        return np.flatnonzero(made[0].values)
+
     def _fetch(self, place: Place, role: int, name: str) -> pa.Array:
+        if isinstance(place, Absent):
+            return pa.nulls(place.count, self._plan.units[role].stream.schema.field(name).type)
         plain = self._plain.get((role, name))
         if plain is not None:
             index, of = plain

@@ -212,6 +212,12 @@ def plan_for(
             "some queries have integer time columns, others timestamps: they have no time in common. "
             "Open one join for each kind."
         )
+    outer = [name for name, entry in queries.items() if entry.kind != "inner"]
+    if outer and not isinstance(query, str):
+        raise UnsupportedError(
+            f"the query '{outer[0]}' is a {queries[outer[0]].kind.upper()} JOIN, and such a query does not share a join "
+            f"with others; open a join of its own for it."
+        )
     return compile_plan(queries, many=not isinstance(query, str))
 
 

@@ -213,8 +213,9 @@ def _payload(planned: list[PlannedQuery], units: int) -> list[tuple[str, ...]]:
     """Return the columns of each unit that some result shows or computes with."""
     wanted: list[dict[str, None]] = [{} for _ in range(units)]
     for entry in planned:
-        for output in entry.query.outputs:
-            for node in walk(output.expr):
+        exprs = [output.expr for output in entry.query.outputs]
+        for expr in exprs if entry.query.after is None else [*exprs, entry.query.after]:
+            for node in walk(expr):
                 if isinstance(node, Column):
                     wanted[entry.units[node.role]][node.name] = None
     return [tuple(names) for names in wanted]
