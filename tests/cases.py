@@ -114,8 +114,10 @@ class ShapeMaker:
         self.rng = random.Random(f"shape {seed}")
         if width == 2 and self.rng.random() < 0.12:
             self.roles = [("R", "a"), ("R", "b")]
+        elif width > 2 and self.rng.random() < 0.15:
+            self.roles = [("R", "a"), ("R", "b"), *((name, name) for name in "STUVWX"[: width - 2])]
         else:
-            names = ["R", "S", "T", "U"][:width]
+            names = list("RSTUVWXY")[:width]
             aliased = self.rng.random() < 0.25
             self.roles = [(name, name.lower() + "1" if aliased else name) for name in names]
         self.columns: dict[str, list[Column]] = {name: [] for name, _ in self.roles}
@@ -450,6 +452,8 @@ class ShapeMaker:
         """Return the finished shape."""
         rng = self.rng
         count = self.pick({0: 6, 1: 50, 2: 32, 3: 12})
+        if len(self.roles) > 2:
+            count = rng.randint(len(self.roles) - 2, len(self.roles) + 1)
         where = tuple(self.condition() for _ in range(count))
         numbers = [self.number(range(len(self.roles)), 2) for _ in range(rng.randint(0, 2))]
         for name in self.columns:
@@ -476,8 +480,10 @@ class ShapeMaker:
         return tuple(choices)
 
 
-def make_shape(seed: int, width: int = 2) -> Shape:
-    """Return shape number ``seed`` over ``width`` streams."""
+def make_shape(seed: int, width: int | None = None) -> Shape:
+    """Return shape number ``seed`` over ``width`` streams; left out, over 2 to 5."""
+    if width is None:
+        width = random.Random(f"width {seed}").choices([2, 3, 4, 5], [60, 25, 10, 5])[0]
     return ShapeMaker(seed, width).make()
 
 
@@ -485,6 +491,9 @@ def make_case(shape: Shape, data_seed: int) -> TestCase:
     """Return data set number ``data_seed`` for ``shape``, with windows to match."""
     rng = random.Random(f"data {shape.seed} {data_seed}")
     plan = streams.plan(rng, shape.columns, shape.times)
+    if len(shape.roles) > 2:  # the oracle looks at every combination
+        most = {3: 40, 4: 14}.get(len(shape.roles), 8)
+        plan = replace(plan, rows={name: min(count, most) for name, count in plan.rows.items()})
     windows = [plan.window(rng, name) for name, _ in shape.roles]
     tables = {name: plan.table(rng, name, columns, shape.times[name]) for name, columns in shape.columns.items()}
     roles = tuple(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from crosswind.engine.batching import Feeder
     from crosswind.engine.explain import explain
     from crosswind.engine.join import Join
+    from crosswind.engine.many import ManyJoin
     from crosswind.engine.session import open, run  # noqa: A004 - `cw.open` is the public name
     from crosswind.engine.stats import Stats
     from crosswind.query import predicate
@@ -50,6 +51,7 @@ __all__ = [
     "JobError",
     "Join",
     "LateTupleWarning",
+    "ManyJoin",
     "NullTimeWarning",
     "OverloadError",
     "QueryError",
@@ -68,6 +70,7 @@ __all__ = [
 _LAZY = {
     "Feeder": "crosswind.engine.batching",
     "Join": "crosswind.engine.join",
+    "ManyJoin": "crosswind.engine.many",
     "Stats": "crosswind.engine.stats",
     "explain": "crosswind.engine.explain",
     "open": "crosswind.engine.session",

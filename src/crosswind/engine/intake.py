@@ -27,9 +27,9 @@ from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, roles_of
 from crosswind.query.types import Kind, sql_type
 from crosswind.window.block import Block
-from crosswind.window.vector import Layout, Vector, address, all_valid
+from crosswind.window.vector import Layout, Vector, address
 
-__all__ = ["TIMES", "Intake", "evaluate"]
+__all__ = ["TIMES", "Intake", "evaluate", "hashed_keys"]
 
 
 def evaluate(
@@ -66,7 +66,8 @@ class Intake:
     ``layouts`` are the columns of the blocks it makes: ``keys`` keys (of the unit's own
     window), then ``slots`` slots, then the payload columns that are not already there.
     These are ``stored``; behind them come columns that only the block's own probing
-    needs. ``payload_at`` and ``probe_at`` say where shown columns and probe leaves are.
+    needs. ``payload_at``, ``probe_at`` and ``partner_at`` say where shown columns, probe leaves
+    and what is hashed are. Tuples of outer joins have a column for a serial number, at ``serial_at``. A plan of many streams or queries stores all of these.
     """
 
     def __init__(self, plan: Plan, unit: int) -> None:
@@ -76,6 +77,8 @@ class Intake:
         self._filter = self._unit.filter if self._unit.filter != And(()) else None
         self._filter_leaves = leaf_columns([atom.expr for atom in atoms_of(self._unit.filter)])
         self._dimensions = plan.accesses[unit].dimensions
+        self._required = plan.accesses[unit].required
+        self._shared_keys = not plan.terms
         self._schema = self._unit.stream.schema
         kept = [*(dimension.expr for dimension in self._dimensions), *self._unit.slots]
         self._computed = tuple(dict.fromkeys(expr for expr in kept if not is_leaf(expr)))
@@ -85,8 +88,11 @@ class Intake:
         self.layouts += [Layout(storage_of(expr.type), machine_dtype(expr.type)) for expr in self._unit.slots]
         self.payload_at: dict[str, int] = {}
         carried = [name for name in self._unit.payload if self._place(name, plan.axis.factors[unit])]
+        self.serial_at = len(self.layouts)
+        self._tagged = plan.queries[0].query.kind != "inner"
+        self.layouts += [Layout(Storage.FIXED)] if self._tagged else []
         self.stored = len(self.layouts)
-        self._place_probe(plan.accesses[1 - unit].dimensions, unit)
+        self._place_probe(() if plan.terms else plan.accesses[1 - unit].dimensions, unit)
         read = dict.fromkeys([*(expr for expr in kept if is_leaf(expr)), *self._probe_extra])
         self._leaves = [(leaf, column_of(leaf), self._plain_layout(leaf)) for leaf in read]
         plain = {name: leaf for leaf, name, layout in self._leaves if layout is not None}
@@ -111,7 +117,7 @@ class Intake:
 
     def _column_with_same_bytes(self, name: str, of: pa.DataType) -> int | None:
         column = Column(sql_type(of), self._role, name)
-        for k, dimension in enumerate(self._dimensions):
+        for k, dimension in enumerate(self._dimensions if self._shared_keys else ()):
             plain = dimension.expr.type.kind in (Kind.INT, Kind.DATE, Kind.TIMESTAMP, Kind.DURATION)
             if dimension.expr == column and plain and not dimension.hashed and arrow_width(of) * 8 == dimension.bits:
                 return None if pa.types.is_date64(of) else k
@@ -145,14 +151,7 @@ class Intake:
                 self._probe_extra.append(leaf)
                 self.layouts.append(Layout(storage_of(leaf.type), machine_dtype(leaf.type)))
         self.probe_at = [at[leaf] for leaf in mine]
-        self._partner_at = {leaf: at[leaf] for leaf in hashed}
-
-    def partner_keys(self, block: Block, dimension: Dimension) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-        """Return the hash keys that ``block`` looks for in a hashed dimension, and which are not null."""
-        if dimension.partner is None:
-            raise LookupError("a hashed dimension has a partner")
-        vector = block.columns[self._partner_at[dimension.partner]]
-        return _hash(vector), all_valid(len(vector)) if vector.valid is None else vector.valid
+        self.partner_at = {leaf: at[leaf] for leaf in hashed}
 
     def prepare(self, arrays: Mapping[str, pa.Array], times: npt.NDArray[np.int64], counted: bool) -> Block:
         """Return the block of a batch. Without ROWS windows, filtered tuples are gone at once."""
@@ -177,7 +176,7 @@ class Intake:
         columns: list[Vector] = []
         for dimension, layout in zip(self._dimensions, self._key_layouts, strict=True):
             vector = known[dimension.expr]
-            if vector.valid is not None:  # a null there never joins
+            if vector.valid is not None and self._required:  # a null there never joins
                 present = vector.valid if present is None else present & vector.valid
             columns.append(Vector(layout, _keys(vector, dimension)))
         columns += [known[expr] for expr in self._unit.slots]
@@ -187,6 +186,8 @@ class Intake:
             else:
                 vector = known[same]
                 columns.append(Vector(layout, vector.values.view(layout.dtype), vector.valid))
+        if self._tagged:
+            columns.append(Vector(Layout(Storage.FIXED), np.zeros(len(times), dtype=np.int64)))
         columns += [known[leaf] for leaf in self._probe_extra]
         block = Block(times, tuple(columns), None, keep)
         if present is None:
@@ -242,7 +243,7 @@ def _blank(vector: Vector, count: int) -> Vector:
 def _keys(vector: Vector, dimension: Dimension) -> npt.NDArray[Any]:
     """Return the keys of ``vector`` in ``dimension``."""
     if dimension.hashed:
-        return _hash(vector)
+        return hashed_keys(vector)
     of = dimension.expr.type
     if of.kind is Kind.FLOAT and len(vector):
         from crosswind.kernel.arrange import float_keys
@@ -251,7 +252,7 @@ def _keys(vector: Vector, dimension: Dimension) -> npt.NDArray[Any]:
     return encode(vector.values, of, dimension.bits)
 
 
-def _hash(vector: Vector) -> npt.NDArray[np.int32]:
+def hashed_keys(vector: Vector) -> npt.NDArray[np.int32]:
     """Return a 32-bit key of each text or 128-bit value."""
     from crosswind.kernel.arrange import hash_texts, hash_wides
 

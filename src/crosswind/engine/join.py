@@ -6,9 +6,10 @@ import hashlib
 import json
 import time as clock
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,12 @@ from crosswind.engine.batching import Feeder
 from crosswind.engine.intake import Intake
 from crosswind.engine.kang import Kang
 from crosswind.engine.ordering import OrderedOutput
-from crosswind.engine.result import Materialiser, gather_times
+from crosswind.engine.outer import Outer
+from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of
+from crosswind.engine.routes import Routes
+from crosswind.engine.spans import Spans, spans_of
 from crosswind.engine.stats import Latencies, Stats
-from crosswind.engine.strategy import Matches, Numbers, PairFaultError, Strategy
+from crosswind.engine.strategy import Numbers, PairFaultError, Strategy
 from crosswind.errors import (
     ArithmeticOverflowError,
     ClosedJoinError,
@@ -36,19 +40,35 @@ from crosswind.io.snapshot import Snapshot, read_snapshot, write_snapshot
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.query.format import format_expr
-from crosswind.query.tree import Rows
 from crosswind.window.arrival import END, Release, Sorter, Watermark
 from crosswind.window.block import Block
 
-__all__ = ["Join"]
+__all__ = ["Join", "LiveJoin", "Results"]
+
+Results = list[tuple[int, pa.Table]]
+"""Tables of results, each with the number of its query."""
 
 
-class Join:
-    """A window join that runs in this process; made by :func:`crosswind.open`.
+@dataclass(frozen=True)
+class Wait:
+    """How long tuples of a unit wait, for the query that wants them longest, and whom they wait for."""
 
-    Push batches as they come; every call returns the results it completed. Use it as a
-    context manager, or call :meth:`close` when done.
-    """
+    age: int | None
+    count: int | None
+    partners: tuple[int, ...]
+
+    @classmethod
+    def of(cls, unit: int, plan: Plan, spans: Sequence[Spans]) -> Wait:
+        """Return how long ``unit`` waits for any of the queries."""
+        users = [k for k, entry in enumerate(plan.queries) if unit in entry.units]
+        ages = [age for k in users if (age := spans[k].age(unit)) is not None]
+        counts = [count for k in users if (count := spans[k].count(unit)) is not None]
+        partners = {other for k in users for other in plan.queries[k].units} - {unit}
+        return cls(max(ages, default=None), max(counts, default=None), tuple(sorted(partners)))
+
+
+class LiveJoin:
+    """What all live joins have in common: streams, windows, watermarks, counters."""
 
     def __init__(
         self,
@@ -60,26 +80,15 @@ class Join:
         keep_late: bool,
         basic_window: int,
     ) -> None:
-        self._plan = plan
-        streams = dict.fromkeys(unit.stream.name for unit in plan.units)
-        self._schemas = {unit.stream.name: unit.stream.schema for unit in plan.units}
-        self._times = {unit.stream.name: unit.stream.time for unit in plan.units}
-        self._factors = {unit.stream.name: plan.axis.factors[k] for k, unit in enumerate(plan.units)}
-        self._intakes = [Intake(plan, unit) for unit in range(len(plan.units))]
-        self._units = {name: plan.units_of(name) for name in streams}
-        self._names = {
-            name: tuple(dict.fromkeys([self._times[name], *(n for u in units for n in self._intakes[u].columns)]))
-            for name, units in self._units.items()
-        }
-        self._limits = [plan.axis.age_limit(unit.stream.window) for unit in plan.units]
-        self._rows = [w.count if isinstance(w, Rows) else None for w in (unit.stream.window for unit in plan.units)]
-        self._counted = any(count is not None for count in self._rows)
-        self._strategy: Strategy = Kang(plan, self._intakes, index, basic_window, self._counted)
-        self._materialiser = Materialiser(plan, self._intakes)
+        self._options = (index, basic_window)
+        self._counted = False
+        self._since: dict[str, int] = {}
+        self._adopt(plan)
+        streams = self._schemas
         self._sorter = Sorter(len(plan.units))
         self._watermarks = {name: Watermark(lateness[name]) for name in streams}
-        self._nothing = pa.Table.from_batches([], schema=self._materialiser.schema)
-        self._ordered = OrderedOutput(self._materialiser.schema) if ordered else None
+        outputs = [OrderedOutput(materialiser.schema) for materialiser in self._materialisers]
+        self._ordered = outputs if ordered else None
         self._tuples_in = dict.fromkeys(streams, 0)
         self._late = dict.fromkeys(streams, 0)
         self._rejected = dict.fromkeys(streams, 0)
@@ -90,12 +99,32 @@ class Join:
         self._latencies = Latencies()
         self._closed: str | None = None
 
-    # -- the public face -----------------------------------------------------
+    def _adopt(self, plan: Plan) -> None:
+        """Make what follows from the plan alone: how tuples are taken in, empty windows, how results are made."""
+        self._plan = plan
+        self._schemas = {unit.stream.name: unit.stream.schema for unit in plan.units}
+        self._times = {unit.stream.name: unit.stream.time for unit in plan.units}
+        self._factors = {unit.stream.name: plan.axis.factors[k] for k, unit in enumerate(plan.units)}
+        self._intakes = [Intake(plan, unit) for unit in range(len(plan.units))]
+        self._units = {name: plan.units_of(name) for name in self._schemas}
+        self._names = {
+            name: tuple(dict.fromkeys([self._times[name], *(n for u in units for n in self._intakes[u].columns)]))
+            for name, units in self._units.items()
+        }
+        self._spans = tuple(spans_of(q, plan.axis, self._since.get(q.name, INT64_MIN)) for q in plan.queries)
+        self._waits = [Wait.of(unit, plan, self._spans) for unit in range(len(plan.units))]
+        self._counted |= any(spans.counts for spans in self._spans)
+        index, basic_window = self._options
+        self._strategy: Strategy | Routes
+        if plan.terms:
+            self._strategy = Routes(plan, self._intakes, self._spans, index, basic_window, self._counted)
+        else:
+            self._strategy = Kang(plan, self._intakes, index, basic_window, self._counted)
+        self._outer = Outer.of(plan, self._intakes)
+        self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
+        self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of the results."""
-        return self._materialiser.schema
+    # -- the public face -----------------------------------------------------
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -110,26 +139,8 @@ class Join:
         """Return the ticks of the common time axis in one unit of the time column of ``stream``."""
         return self._factors[stream]
 
-    def push(self, stream: str, batch: Any) -> pa.Table:
-        """Take tuples of ``stream`` and return the results they complete.
-
-        Parameters
-        ----------
-        stream : str
-            A stream of the query.
-        batch : Arrow-shaped
-            Table, RecordBatch, pandas or polars DataFrame, or a dict of columns. Inside
-            a batch tuples may come in any order.
-
-        Returns
-        -------
-        pyarrow.Table
-            New results (possibly none).
-
-        Notes
-        -----
-        If an error is raised, the batch has not been taken and the join is as it was.
-        """
+    def _push(self, stream: str, batch: Any) -> list[pa.Table]:
+        """Take tuples of ``stream``; return the results they complete, by query."""
         began = clock.perf_counter()
         self._check_usable(stream)
         units, names = self._units[stream], self._names[stream]
@@ -147,25 +158,22 @@ class Join:
             arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
             ticks = ticks[rows]
             greatest = int(ticks.max()) if len(ticks) else 0
-        blocks = [self._intakes[unit].prepare(arrays, ticks, self._counted) for unit in units]
+        whole = self._counted or self._outer is not None
+        blocks = [self._intakes[unit].prepare(arrays, ticks, whole) for unit in units]
         results = self._take(stream, units, blocks, greatest if len(ticks) else None)
         self._tuples_in[stream] += len(ticks)
         if late is not None:
             self._note_dropped(stream, batch, late, missing)
         return self._hand_out(results, began)
 
-    def advance_to(self, ticks: int) -> pa.Table:
-        """Say that no tuple of any stream older than ``ticks`` of the common time axis will come."""
+    def _advance_to(self, ticks: int) -> list[pa.Table]:
+        """Move all watermarks to ``ticks`` of the common time axis; return the results this completes, by query."""
         began = clock.perf_counter()
         self._check_open()
         return self._hand_out(self._move(dict.fromkeys(self._watermarks, ticks)), began)
 
-    def advance(self, stream: str, watermark: Any) -> pa.Table:
-        """Say that no tuple of ``stream`` older than ``watermark`` will come.
-
-        ``watermark`` is a value of the stream's time column: an int, a datetime or date,
-        an ISO string, or an Arrow or NumPy scalar. Returns the results this completes.
-        """
+    def _advance(self, stream: str, watermark: Any) -> list[pa.Table]:
+        """Move the watermark of ``stream``; return the results this completes, by query."""
         began = clock.perf_counter()
         self._check_usable(stream)
         to = self._to_ticks(stream, watermark)
@@ -195,49 +203,13 @@ class Join:
         for window in self._strategy.windows:
             window.arrange()
 
-    def feeder(
-        self,
-        deliver: Callable[[pa.Table], Any],
-        *,
-        limit: int = 4096,
-        capacity: int = 65_536,
-        timeout: float = 30.0,
-    ) -> Feeder:
-        """Return a feeder: producers put tuples whenever they come, a thread pushes whatever waits.
-
-        Parameters
-        ----------
-        deliver : callable
-            Called with every table of results that has rows, in that thread.
-        limit : int
-            Greatest number of tuples in a push.
-        capacity : int
-            Tuples that may wait; then producers are held up.
-        timeout : float
-            Seconds that they may be held up before OverloadError is raised.
-
-        Examples
-        --------
-        >>> import crosswind as cw, pyarrow as pa
-        >>> schema = pa.schema({"ts": pa.int64(), "x": pa.int32()})
-        >>> sql = "SELECT R.x FROM R [RANGE 5], S [RANGE 5] WHERE R.x = S.x"
-        >>> found = []
-        >>> with cw.open(sql, {"R": schema, "S": schema}) as join, join.feeder(found.append) as feeder:
-        ...     feeder.put("R", {"ts": [1], "x": [10]})
-        ...     feeder.put("S", {"ts": [2], "x": [10]})
-        >>> pa.concat_tables(found).to_pylist()
-        [{'x': 10}]
-        """
-        self._check_open()
-        return Feeder(self, deliver, limit=limit, capacity=capacity, timeout=timeout)
-
-    def finish(self) -> pa.Table:
-        """Say that no stream will bring anything more; return the last results and close."""
+    def _finish(self) -> list[pa.Table]:
+        """End all streams; return the last results, by query."""
         began = clock.perf_counter()
         self._check_open()
-        table = self._hand_out(self._move(dict.fromkeys(self._watermarks, END)), began)
+        tables = self._hand_out(self._move(dict.fromkeys(self._watermarks, END)), began)
         self._closed = "finished"
-        return table
+        return tables
 
     def record_batch(self, stream: str, batch: Any) -> pa.RecordBatch:
         """Return anything Arrow-shaped as :meth:`push` would take it; what it would refuse is refused here."""
@@ -275,7 +247,7 @@ class Join:
         tables, self._late_tables[stream] = self._late_tables[stream], []
         return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema=self._schemas[stream])
 
-    def __enter__(self) -> Join:
+    def __enter__(self) -> Self:
         """Return the join itself."""
         return self
 
@@ -291,7 +263,7 @@ class Join:
             f"{unit.stream.alias}: {len(window)} tuples"
             for unit, window in zip(self._plan.units, self._strategy.windows, strict=True)
         )
-        return f"<crosswind.Join {units}; {self._results} results; {self._closed or 'open'}>"
+        return f"<crosswind.{type(self).__name__} {units}; {self._results} results; {self._closed or 'open'}>"
 
     @property
     def stats(self) -> Stats:
@@ -306,7 +278,9 @@ class Join:
             held=len(self._sorter),
             window_tuples={u.stream.alias: len(w) for u, w in zip(self._plan.units, windows, strict=True)},
             watermarks={name: None if value == INT64_MIN else value for name, value in marks.items()},
-            bytes_held=sum(window.nbytes for window in windows) + self._sorter.nbytes,
+            bytes_held=sum(window.nbytes for window in windows)
+            + self._sorter.nbytes
+            + (0 if self._outer is None else self._outer.nbytes),
             pushes=self._latencies.count,
             latency_ms=self._latencies.quantiles_ms(),
             engine=self._strategy.name,
@@ -319,29 +293,35 @@ class Join:
     def snapshot(self) -> bytes:
         """Return the state of the join as bytes, for ``crosswind.open(..., restore=)``."""
         self._check_open()
-        about = {
+        snapshot = Snapshot(self._about())
+        for unit, window in enumerate(self._strategy.windows):
+            snapshot.blocks["window", unit] = window.blocks()
+            snapshot.blocks["held", unit] = self._sorter.held[unit]
+        if self._outer is not None:
+            snapshot.blocks |= {("unmatched", unit): blocks for unit, blocks in self._outer.blocks().items()}
+        snapshot.pending = None if self._ordered is None else [held.pack() for held in self._ordered]
+        return write_snapshot(snapshot)
+
+    def _about(self) -> dict[str, Any]:
+        """Return what a snapshot says besides the tuples."""
+        return {
             "query": self._identity(),
-            "sql": self._plan.queries[0].query.sql,
+            "sql": self._sql(),
             "watermarks": {name: mark.value for name, mark in self._watermarks.items()},
             "counts": self._sorter.counts,
             "tuples_in": self._tuples_in,
             "late": self._late,
             "rejected": self._rejected,
             "results": self._results,
+            "counted": self._counted,
+            "serials": {} if self._outer is None else self._outer.serials(),
         }
-        snapshot = Snapshot(about)
-        for unit, window in enumerate(self._strategy.windows):
-            snapshot.blocks["window", unit] = [basic.block() for basic in window]
-            snapshot.blocks["held", unit] = self._sorter.held[unit]
-        snapshot.pending = None if self._ordered is None else self._ordered.pack()
-        return write_snapshot(snapshot)
 
-    def restore(self, data: bytes) -> None:
-        """Take over the state in ``data``, as ``crosswind.open(..., restore=data)`` does on a new join."""
-        snapshot = read_snapshot(
-            data, self._identity(), self._plan.queries[0].query.sql, [intake.layouts for intake in self._intakes]
-        )
+    def restore(self, state: bytes) -> None:
+        """Take over the state in ``state``, as ``crosswind.open(..., restore=state)`` does on a new join."""
+        snapshot = read_snapshot(state, self._identity(), self._sql(), [intake.layouts for intake in self._intakes])
         about = snapshot.about
+        self._recall(about)
         if (snapshot.pending is None) != (self._ordered is None):
             raise SnapshotError("the snapshot was taken with another value of ordered=; open the join with the same.")
         for name, value in about["watermarks"].items():
@@ -353,10 +333,18 @@ class Join:
             for block in blocks:
                 if place == "window":
                     self._strategy.insert(unit, block)
+                elif place == "unmatched" and self._outer is not None:
+                    self._outer.restore(unit, block)
                 else:
                     self._sorter.hold(unit, block)
+        if self._outer is not None:
+            self._outer.go_on(about["serials"])
         if snapshot.pending is not None and self._ordered is not None:
-            self._ordered.unpack(snapshot.pending)
+            for held, data in zip(self._ordered, snapshot.pending, strict=True):
+                held.unpack(data)
+
+    def _recall(self, about: dict[str, Any]) -> None:
+        """Take over what a snapshot says of the queries, before its tuples."""
 
     def _identity(self) -> str:
         """Return a mark of what the state belongs to: query, schemas, time columns."""
@@ -364,8 +352,12 @@ class Join:
         for unit in self._plan.units:
             fields = [(field.name, str(field.type)) for field in unit.stream.schema]
             parts.append([unit.stream.name, unit.stream.alias, unit.stream.time, sorted(fields)])
-        text = json.dumps([" ".join(self._plan.queries[0].query.sql.split()), parts])
+        text = json.dumps([" ".join(self._sql().split()), parts])
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def _sql(self) -> str:
+        """Return the queries as text; what belongs to them is told apart by it."""
+        return self._plan.queries[0].query.sql
 
     # -- taking tuples in ----------------------------------------------------
 
@@ -440,11 +432,11 @@ class Join:
             self._warned.add((category.__name__, stream))
             warnings.warn(message, category, stacklevel=4)
 
-    def _take(self, stream: str, units: tuple[int, ...], blocks: list[Block], greatest: int | None) -> list[pa.Table]:
+    def _take(self, stream: str, units: tuple[int, ...], blocks: list[Block], greatest: int | None) -> Results:
         """Join the blocks of one push, all or nothing."""
         saved = self._save()
         try:
-            results: list[pa.Table] = []
+            results: Results = []
             if self._counted:
                 for unit, block in zip(units, blocks, strict=True):
                     self._sorter.hold(unit, block)
@@ -458,7 +450,7 @@ class Join:
             self._undo(saved)
             raise
 
-    def _move(self, watermarks: Mapping[str, int]) -> list[pa.Table]:
+    def _move(self, watermarks: Mapping[str, int]) -> Results:
         """Advance watermarks and join what that allows, all or nothing."""
         saved = self._save()
         try:
@@ -471,8 +463,10 @@ class Join:
 
     def _save(self) -> tuple[Any, ...]:
         marks = [window.mark() for window in self._strategy.windows]
+        if self._outer is not None:
+            self._outer.save()
         sorter = self._sorter.copy() if self._counted else self._sorter
-        ordered = None if self._ordered is None else self._ordered.copy()
+        ordered = None if self._ordered is None else [held.copy() for held in self._ordered]
         return marks, sorter, {n: m.value for n, m in self._watermarks.items()}, ordered
 
     def _undo(self, saved: tuple[Any, ...]) -> None:
@@ -482,33 +476,66 @@ class Join:
             window.cut(mark)
         for name, value in watermarks.items():
             self._watermarks[name].value = value
+        if self._outer is not None:
+            self._outer.undo()
 
     # -- joining -------------------------------------------------------------
 
-    def _settle(self) -> list[pa.Table]:
+    def _settle(self) -> Results:
         """Join what the watermarks now allow, then release what they no longer need."""
         marks = [self._watermarks[unit.stream.name].value for unit in self._plan.units]
-        results: list[pa.Table] = []
+        results: Results = []
         if self._counted:
             released = self._sorter.release(marks)
             for unit, release in enumerate(released):
                 if release is not None:
                     results += self._join_release(unit, release, released)
+        if self._outer is not None:
+            results += self._close(self._outer, marks)
         self._expire(marks)
         self._strategy.settle()
         return results
 
+    def _close(self, outer: Outer, marks: list[int]) -> Results:
+        """Give out tuples whose windows have closed for good without a match."""
+        results: Results = []
+        for unit, blocks in outer.close(marks, [self._oldest(unit, marks) for unit in range(len(self._waits))]):
+            for block in blocks:
+                rows = np.arange(len(block), dtype=np.int64)
+                places: dict[int, Place] = {unit: Taken(block, rows), 1 - unit: Absent(len(block))}
+                table = self._materialisers[0].table(places, len(block))
+                if self._ordered is None:
+                    results.append((0, table))
+                else:  # its time is when its window closed
+                    age = self._waits[unit].age
+                    late = min(INT64_MAX, min(marks)) if age is None else age + 1
+                    times = (
+                        np.full(len(block), late) if age is None else np.minimum(block.times, INT64_MAX - late) + late
+                    )
+                    self._ordered[0].hold(times, table)
+        outer.commit()
+        return results
+
+    def _oldest(self, unit: int, marks: list[int]) -> tuple[int | None, int | None]:
+        """Return the time and the sequence number before which tuples of ``unit`` meet nothing more."""
+        wait = self._waits[unit]
+        horizon = min(marks) if self._counted else min(marks[other] for other in wait.partners)
+        oldest = None if wait.age is None else max(INT64_MIN, horizon - wait.age)
+        return oldest, None if wait.count is None else self._sorter.counts[unit] - wait.count
+
     def _expire(self, marks: list[int]) -> None:
         """Release tuples that no future tuple can meet."""
-        front = min(marks)
         for unit, window in enumerate(self._strategy.windows):
-            horizon = front if self._counted else marks[1 - unit]
-            limit, count = self._limits[unit], self._rows[unit]
-            oldest = None if limit is None else max(INT64_MIN, horizon - limit)
-            window.expire(oldest, None if count is None else self._sorter.counts[unit] - count)
+            window.expire(*self._oldest(unit, marks))
 
-    def _join_release(self, unit: int, release: Release, released: list[Release | None]) -> list[pa.Table]:
-        """Join numbered tuples: sequence numbers bound what ROWS windows let them meet.
+    def _join_release(self, unit: int, release: Release, released: list[Release | None]) -> Results:
+        """Join numbered tuples: sequence numbers bound what ROWS windows let them meet."""
+        block = release.block
+        numbers = None if self._plan.terms else self._numbers(unit, release, released)
+        return self._join(unit, block, numbers, released)
+
+    def _numbers(self, unit: int, release: Release, released: list[Release | None]) -> Numbers:
+        """Return which sequence numbers of the other unit tuples may meet.
 
         The partners of a tuple are an interval of the other stream's order: from the
         oldest that still waits in its own window to the last that finds this one waiting.
@@ -517,57 +544,166 @@ class Join:
         block = release.block
         size = len(block)
         low, high = np.full(size, INT64_MIN), np.full(size, INT64_MAX)
-        partner, theirs, mine = released[other], self._rows[other], self._rows[unit]
+        partner, theirs, mine = released[other], self._waits[other].count, self._waits[unit].count
         if theirs is not None:
             low = release.before[other] - theirs
         if mine is not None and partner is not None and block.numbers is not None:
             last = np.searchsorted(partner.before[unit], block.numbers + mine, side="right")
             high = partner.base + last.astype(np.int64) - 1
+        return Numbers(low, high)
+
+    def _join(
+        self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None = None
+    ) -> Results:
+        """Scan, then insert (expiry, the third step, follows when the call is settled)."""
+        results: Results = []
+        if self._outer is not None and len(block):
+            block = self._outer.note(unit, block)
         if block.keep is not None:
             rows = np.flatnonzero(block.keep)
-            block, low, high = block.take(rows), low[rows], high[rows]
-        return self._join(unit, block, Numbers(low, high))
-
-    def _join(self, unit: int, block: Block, numbers: Numbers | None) -> list[pa.Table]:
-        """Scan, then insert (expiry, the third step, follows when the call is settled)."""
-        results: list[pa.Table] = []
+            block = block.take(rows)
+            numbers = None if numbers is None else Numbers(numbers.low[rows], numbers.high[rows])
         if not len(block):
             return results
         try:
-            for matches in self._strategy.probe(unit, block, numbers):
-                table = self._materialiser.table(unit, block, matches)
+            for query, places, count in self._found(unit, block, numbers, released):
+                table = self._materialisers[query].table(places, count)
                 if self._ordered is None:
-                    results.append(table)
-                else:
-                    self._ordered.hold(_result_times(block, matches), table)
+                    results.append((query, table))
+                else:  # the time of a result is that of its last member
+                    self._ordered[query].hold(np.maximum.reduce([p.times for p in places.values()]), table)
         except PairFaultError as fault:
             raise self._overflow(unit, block, fault) from None
         self._strategy.insert(unit, block)
         return results
 
+    def _found(
+        self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None
+    ) -> Iterator[tuple[int, Mapping[int, Place], int]]:
+        """Yield what new tuples of ``unit`` complete: the query, where the members are, how many results."""
+        if isinstance(self._strategy, Routes):
+            for found in self._strategy.combine(unit, block, released):
+                yield found.query, found.members.places, len(found.members)
+        else:
+            for matches in self._strategy.probe(unit, block, numbers):
+                places = pair_of(unit, block, matches)
+                if self._outer is None:
+                    yield 0, places, len(matches)
+                else:
+                    yield from self._outer.meet(places, len(matches))
+
     def _overflow(self, unit: int, block: Block, fault: PairFaultError) -> ArithmeticOverflowError:
-        query = self._plan.queries[0].query
-        where = format_expr(query.where, query.streams) if query.where is not None else ""
-        names = [self._plan.units[unit].stream.alias, self._plan.units[1 - unit].stream.alias]
-        times = [int(block.times[fault.probe]), int(fault.window.times[fault.row])]
+        queries = [entry.query for entry in self._plan.queries if entry.query.where is not None]
+        where = " or ".join(format_expr(query.where, query.streams) for query in queries if query.where is not None)
+        met = "" if self._plan.terms else f" {self._plan.units[1 - unit].stream.alias}"
+        pair = f"the tuple of {self._plan.units[unit].stream.alias} at time {int(block.times[fault.probe])} and "
+        if self._plan.terms:
+            pair = f"a tuple that came after one of {self._plan.units[unit].stream.alias}, and "
         return ArithmeticOverflowError(
-            f"integer arithmetic in WHERE {where} left the 64-bit range for the tuple of {names[0]} at time {times[0]} "
-            f"and the tuple of {names[1]} at time {times[1]} (ticks). The batch was not taken. "
+            f"integer arithmetic in WHERE {where} left the 64-bit range for {pair}"
+            f"the tuple of{met} at time {int(fault.window.times[fault.row])} (ticks). The batch was not taken. "
             f"Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
         )
 
-    def _hand_out(self, results: list[pa.Table], began: float) -> pa.Table:
+    def _hand_out(self, results: Results, began: float) -> list[pa.Table]:
+        """Return the results of each query in one table."""
+        found: dict[int, list[pa.Table]] = {}
+        for query, table in results:
+            found.setdefault(query, []).append(table)
         if self._ordered is not None:
-            results = self._ordered.release(min(INT64_MAX, *(mark.value for mark in self._watermarks.values())))
-        if len(results) == 1:
-            table = results[0]
-        else:
-            table = pa.concat_tables(results) if results else self._nothing
-        self._results += table.num_rows
+            front = min(INT64_MAX, *(mark.value for mark in self._watermarks.values()))
+            found = {query: held.release(front) for query, held in enumerate(self._ordered)}
+        tables = list(self._nothing)
+        for query, parts in found.items():
+            if parts:
+                tables[query] = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+                self._results += tables[query].num_rows
         self._latencies.add(clock.perf_counter() - began)
-        return table
+        return tables
 
 
-def _result_times(block: Block, matches: Matches) -> npt.NDArray[np.int64]:
-    """Return the time of each result: that of its last member."""
-    return np.maximum(block.times[matches.probes], gather_times(matches))
+class Join(LiveJoin):
+    """A window join that runs in this process; made by :func:`crosswind.open`.
+
+    Push batches as they come; every call returns the results it completed. Use it as a
+    context manager, or call :meth:`close` when done.
+    """
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the results."""
+        return self._materialisers[0].schema
+
+    def push(self, stream: str, batch: Any) -> pa.Table:
+        """Take tuples of ``stream`` and return the results they complete.
+
+        Parameters
+        ----------
+        stream : str
+            A stream of the query.
+        batch : Arrow-shaped
+            Table, RecordBatch, pandas or polars DataFrame, or a dict of columns. Inside
+            a batch tuples may come in any order.
+
+        Returns
+        -------
+        pyarrow.Table
+            New results (possibly none).
+
+        Notes
+        -----
+        If an error is raised, the batch has not been taken and the join is as it was.
+        """
+        return self._push(stream, batch)[0]
+
+    def advance(self, stream: str, watermark: Any) -> pa.Table:
+        """Say that no tuple of ``stream`` older than ``watermark`` will come.
+
+        ``watermark`` is a value of the stream's time column: an int, a datetime or date,
+        an ISO string, or an Arrow or NumPy scalar. Returns the results this completes.
+        """
+        return self._advance(stream, watermark)[0]
+
+    def advance_to(self, ticks: int) -> pa.Table:
+        """Say that no tuple of any stream older than ``ticks`` of the common time axis will come."""
+        return self._advance_to(ticks)[0]
+
+    def feeder(
+        self,
+        deliver: Callable[[pa.Table], Any],
+        *,
+        limit: int = 4096,
+        capacity: int = 65_536,
+        timeout: float = 30.0,
+    ) -> Feeder:
+        """Return a feeder: producers put tuples whenever they come, a thread pushes whatever waits.
+
+        Parameters
+        ----------
+        deliver : callable
+            Called with every table of results that has rows, in that thread.
+        limit : int
+            Greatest number of tuples in a push.
+        capacity : int
+            Tuples that may wait; then producers are held up.
+        timeout : float
+            Seconds that they may be held up before OverloadError is raised.
+
+        Examples
+        --------
+        >>> import crosswind as cw, pyarrow as pa
+        >>> schema = pa.schema({"ts": pa.int64(), "x": pa.int32()})
+        >>> sql = "SELECT R.x FROM R [RANGE 5], S [RANGE 5] WHERE R.x = S.x"
+        >>> found = []
+        >>> with cw.open(sql, {"R": schema, "S": schema}) as join, join.feeder(found.append) as feeder:
+        ...     feeder.put("R", {"ts": [1], "x": [10]})
+        ...     feeder.put("S", {"ts": [2], "x": [10]})
+        >>> pa.concat_tables(found).to_pylist()
+        [{'x': 10}]
+        """
+        self._check_open()
+        return Feeder(self, deliver, limit=limit, capacity=capacity, timeout=timeout)
+
+    def finish(self) -> pa.Table:
+        """Say that no stream will bring anything more; return the last results and close."""
+        return self._finish()[0]

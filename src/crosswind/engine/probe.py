@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,21 +10,26 @@ import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.index import Index
-from crosswind.engine.intake import Intake
+from crosswind.engine.intake import Intake, hashed_keys
 from crosswind.engine.strategy import Matches, Numbers, PairFaultError
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
+from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
 from crosswind.plan.logic import And
 from crosswind.plan.physical import PROBE_GROUP
 from crosswind.plan.program import Slot
+from crosswind.query.tree import Expr
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
-from crosswind.window.vector import address
+from crosswind.window.vector import address, all_valid
 
 if TYPE_CHECKING:
     from crosswind.kernel.scan import PairSpec
 
-__all__ = ["Boxes", "Prober", "pair_spec", "time_bounds"]
+__all__ = ["Boxes", "Prober", "Search", "Searcher", "pair_spec", "time_bounds"]
+
+Times = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""The least and the greatest time that each probing tuple may meet."""
 
 _MATCH_ROOM = 1 << 16
 """Candidates that are found before they are checked and handed on."""
@@ -92,92 +97,117 @@ def pair_spec(plan: Plan, unit: int) -> PairSpec:
     )
 
 
-class Prober:
-    """Finds the partners of tuples of one unit in the window of the other.
+@dataclass(frozen=True)
+class Search:
+    """What probing tuples look for in a window, and where their blocks keep what that takes.
+
+    ``spec`` is checked pair by pair, ``dimensions`` make the box. ``leaves`` are the columns
+    that its conditions read, ``leaves_at`` their places in blocks; ``partners_at`` are the
+    places of what is hashed, ``slots_at`` those of the slots of ``spec``. ``back`` and
+    ``ahead`` say how far, in ticks, the times of partners may lie (None: any).
+    """
+
+    spec: PairSpec
+    dimensions: tuple[Dimension, ...]
+    leaves: tuple[Expr, ...]
+    leaves_at: Sequence[int]
+    partners_at: Mapping[Expr, int]
+    slots_at: Sequence[int]
+    back: int | None = None
+    ahead: int | None = None
+
+
+class Searcher:
+    """Finds the partners of probing tuples in a window.
 
     Parameters
     ----------
-    plan : Plan
-        Two units, one query.
-    unit : int
-        The unit whose tuples probe.
-    intake : Intake
-        Says where that unit's blocks keep what.
+    search : Search
+        What to look for.
     index : Index
-        The index of the other unit's window.
+        The index of the window.
     """
 
-    def __init__(self, plan: Plan, unit: int, intake: Intake, index: Index) -> None:
-        self._spec = pair_spec(plan, unit)
-        self._dimensions = plan.accesses[1 - unit].dimensions
+    def __init__(self, search: Search, index: Index) -> None:
+        self._spec = search.spec
+        self._dimensions = search.dimensions
         self._checks = self._spec.condition != And(())
-        self._slots = range(intake.keys, intake.keys + intake.slots)
+        self._slots = search.slots_at
         self._window_slots = slice(self._spec.skip, self._spec.skip + len(self._spec.window))
-        self._intake = intake
+        self._place = search
         self._index = index
         self._bits = tuple(dimension.bits for dimension in self._dimensions)
         self._hashed = [dimension for dimension in self._dimensions if dimension.hashed]
         self._scratch = _Scratch(self._bits, 0)
         self._kernels: dict[Any, Any] = {}
         self._out = tuple(np.empty(_MATCH_ROOM, dtype=np.int64) for _ in range(3))
-        limits = [plan.axis.age_limit(entry.stream.window) for entry in plan.units]
-        self._back, self._ahead = limits[1 - unit], limits[unit]
+        self._back, self._ahead = search.back, search.ahead
 
-    def find(self, block: Block, numbers: Numbers | None, residents: Residents) -> Iterator[Matches]:
+    def find(
+        self, block: Block, numbers: Numbers | None, residents: Residents, times: Times | None = None
+    ) -> Iterator[Matches]:
         """Yield the matches of ``block`` in ``residents``, in bounded portions.
 
-        ``numbers`` bounds, for ROWS windows, the sequence numbers that each tuple may meet.
+        ``numbers`` bounds, for ROWS windows, the sequence numbers that each tuple may meet;
+        ``times`` the times, where they do not follow from those of the block.
         """
         if not residents.items:
             return
         if self._dimensions:
-            present = self._boxes(block, numbers)
+            present = self._boxes(block, numbers, times)
             if present:
                 yield from self._search(block, residents, present)
         else:
-            yield from self._scan(block, numbers, residents)
+            yield from self._scan(block, numbers, residents, times)
 
     # -- with boxes ----------------------------------------------------------
 
     def boxes(self, block: Block) -> Boxes:
         """Return what the tuples of ``block`` look for, valid until the next call."""
-        present = self._boxes(block, None)
+        present = self._boxes(block, None, None)
         scratch = self._scratch
         return Boxes(scratch.order[:present], scratch.low_values, scratch.high_values, scratch.hashes)
 
-    def _boxes(self, block: Block, numbers: Numbers | None) -> int:
+    def _boxes(self, block: Block, numbers: Numbers | None, bounds: Times | None) -> int:
         """Find where the box of each new tuple begins and ends; return how many have one."""
         count = len(block)
         if count > self._scratch.room:
             self._scratch = _Scratch(self._bits, max(256, 2 * count))
         scratch = self._scratch
-        columns = [block.columns[k] for k in self._intake.probe_at]
+        columns = [block.columns[k] for k in self._place.leaves_at]
         nulls = any(column.valid is not None for column in columns)
         ins: list[int] = []
         for column in columns:
             short = not nulls and column.text is None
             ins += (column.at or address(column.values), 0, 0) if short else column.pointers()
-        partners = [self._intake.partner_keys(block, dimension) for dimension in self._hashed]
+        partners = [self._partner_keys(block, dimension) for dimension in self._hashed]
         for keys, valid in partners:
             ins += [address(keys), address(valid)]
         kernel, *room = self._threshold_kernel(nulls)
         times = np.ascontiguousarray(block.times)
         scratch.spans[:3] = (address(times), self._back or 0, self._ahead or 0)
         present: int = kernel(np.array(ins, dtype=np.int64), count, scratch.outs, scratch.spans, *room)
-        if numbers is not None:
-            self._bound_numbers(block, numbers)
-        else:
-            scratch.spans[7] = 1
+        scratch.spans[7] = 1
+        if numbers is not None or bounds is not None:
+            self._bound(block, numbers, bounds)
         return present
 
-    def _bound_numbers(self, block: Block, numbers: Numbers) -> None:
+    def _bound(self, block: Block, numbers: Numbers | None, bounds: Times | None) -> None:
         """Let sequence numbers count too; a ROWS window has no bound in time."""
         scratch, count = self._scratch, len(block)
-        low, high = time_bounds(block.times, self._back, self._ahead)
+        low, high = bounds if bounds is not None else time_bounds(block.times, self._back, self._ahead)
         scratch.low_time[:count], scratch.high_time[:count] = low, high
         scratch.spans[3:7] = (low.min(), low.max(), high.min(), high.max())
-        scratch.spans[7] = 3
-        scratch.probe[2:4] = (address(numbers.low), address(numbers.high))
+        if numbers is not None:
+            scratch.spans[7] = 3
+            scratch.probe[2:4] = (address(numbers.low), address(numbers.high))
+
+    def _partner_keys(self, block: Block, dimension: Dimension) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+        """Return the hash keys that ``block`` looks for in a hashed dimension, and which are not null."""
+        if dimension.partner is None:
+            raise LookupError("a hashed dimension has a partner")
+        vector = block.columns[self._place.partners_at[dimension.partner]]
+        return hashed_keys(vector), all_valid(len(vector)) if vector.valid is None else vector.valid
 
     def _threshold_kernel(self, nulls: bool) -> Any:
         key = ("thresholds", nulls)
@@ -185,7 +215,7 @@ class Prober:
             from crosswind.kernel.emit import Facts
             from crosswind.kernel.thresholds import threshold_kernel
 
-            kernel = threshold_kernel(self._dimensions, self._intake.probe_leaves, Facts(nulls=nulls, nans=True))
+            kernel = threshold_kernel(self._dimensions, self._place.leaves, Facts(nulls=nulls, nans=True))
             self._kernels[key] = (kernel.call, kernel.plans, *kernel.room())
         return self._kernels[key]
 
@@ -244,7 +274,9 @@ class Prober:
 
     # -- without boxes -------------------------------------------------------
 
-    def _scan(self, block: Block, numbers: Numbers | None, residents: Residents) -> Iterator[Matches]:
+    def _scan(
+        self, block: Block, numbers: Numbers | None, residents: Residents, bounds: Times | None
+    ) -> Iterator[Matches]:
         from crosswind.kernel.scan import scan_kernel
 
         scan = scan_kernel(self._spec, self._facts(block, residents))
@@ -252,7 +284,7 @@ class Prober:
         room = max(_MATCH_ROOM, int(lengths.max()))
         if len(self._out[0]) < room:
             self._out = tuple(np.empty(room, dtype=np.int64) for _ in range(3))
-        low, high = time_bounds(block.times, self._back, self._ahead)
+        low, high = bounds if bounds is not None else time_bounds(block.times, self._back, self._ahead)
         limits = (low, high, None, None) if numbers is None else (low, high, numbers.low, numbers.high)
         table, probe = _positions(residents), self._pair_table(block, limits)
         state = np.zeros(6, dtype=np.int64)
@@ -281,6 +313,36 @@ class Prober:
         for k in self._slots:
             probe.extend(block.columns[k].pointers())
         return np.array(probe, dtype=np.int64)
+
+
+class Prober(Searcher):
+    """Finds the partners of tuples of one unit in the window of the other.
+
+    Parameters
+    ----------
+    plan : Plan
+        Two units, one query.
+    unit : int
+        The unit whose tuples probe.
+    intake : Intake
+        Says where that unit's blocks keep what.
+    index : Index
+        The index of the other unit's window.
+    """
+
+    def __init__(self, plan: Plan, unit: int, intake: Intake, index: Index) -> None:
+        limits = [plan.axis.age_limit(entry.stream.window) for entry in plan.units]
+        search = Search(
+            pair_spec(plan, unit),
+            plan.accesses[1 - unit].dimensions,
+            intake.probe_leaves,
+            intake.probe_at,
+            intake.partner_at,
+            range(intake.keys, intake.keys + intake.slots),
+            limits[1 - unit],
+            limits[unit],
+        )
+        super().__init__(search, index)
 
 
 def time_bounds(

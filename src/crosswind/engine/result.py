@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from crosswind.engine.strategy import Matches
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import column_of, is_leaf, leaf_columns, leaf_vector, to_arrow
 from crosswind.plan.compile import Plan, move_expr
+from crosswind.plan.logic import atoms_of, normal_form
 from crosswind.plan.physical import Storage
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, Literal
@@ -20,7 +23,7 @@ from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import Layout, Vector
 
-__all__ = ["Materialiser", "gather", "gather_times"]
+__all__ = ["Absent", "Found", "Materialiser", "Place", "Taken", "gather", "pair_of"]
 
 
 def gather(
@@ -48,12 +51,99 @@ def gather(
     return Vector(layout, gather_width(values, which, rows, dtype.itemsize).view(dtype), valid)
 
 
-def gather_times(matches: Matches) -> npt.NDArray[np.int64]:
-    """Fetch the times of the matched tuples from their basic windows."""
-    from crosswind.kernel.gather import gather_width
+@dataclass(slots=True, eq=False)
+class Taken:
+    """Members of results that are still in the block they arrived in: its tuples ``rows``."""
 
-    addresses = np.ascontiguousarray(matches.residents.runs[:, 1])
-    return gather_width(addresses, matches.which, matches.rows, 8).view(np.int64)
+    block: Block
+    rows: npt.NDArray[np.int64]
+
+    def take(self, at: npt.NDArray[np.int64]) -> Taken:
+        """Return the members at ``at``."""
+        return Taken(self.block, self.rows[at])
+
+    @property
+    def times(self) -> npt.NDArray[np.int64]:
+        """Their times."""
+        return self.block.times[self.rows]
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Their sequence numbers (there are some only if there are ROWS windows)."""
+        known = self.block.numbers
+        return self.rows if known is None else known[self.rows]
+
+    def column(self, index: int, layout: Layout) -> Vector:
+        """Return one of their columns."""
+        return self.block.columns[index].take(self.rows)
+
+    def plain_values(self, index: int, width: int) -> npt.NDArray[Any] | None:
+        """Return the values of a plain column without nulls; None: it is not that easy."""
+        column = self.block.columns[index]
+        return column.values[self.rows] if column.valid is None else None
+
+
+@dataclass(slots=True, eq=False)
+class Found:
+    """Members of results that wait in a window: tuples ``rows`` of the residents ``which``."""
+
+    residents: Residents
+    which: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+
+    def take(self, at: npt.NDArray[np.int64]) -> Found:
+        """Return the members at ``at``."""
+        return Found(self.residents, self.which[at], self.rows[at])
+
+    @property
+    def times(self) -> npt.NDArray[np.int64]:
+        """Their times."""
+        return self._positions(1)
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Their sequence numbers."""
+        return self._positions(2)
+
+    def _positions(self, head: int) -> npt.NDArray[np.int64]:
+        from crosswind.kernel.gather import gather_width
+
+        addresses = np.ascontiguousarray(self.residents.runs[:, head])
+        return gather_width(addresses, self.which, self.rows, 8).view(np.int64)
+
+    def column(self, index: int, layout: Layout) -> Vector:
+        """Return one of their columns."""
+        return gather(self.residents, layout, index, self.which, self.rows)
+
+    def plain_values(self, index: int, width: int) -> npt.NDArray[Any] | None:
+        """Return the values of a plain column without nulls; None: it is not that easy."""
+        from crosswind.kernel.gather import gather_width
+
+        if self.residents.nulls[index]:
+            return None
+        return gather_width(self.residents.addresses[3 * index], self.which, self.rows, width)
+
+
+@dataclass(slots=True, eq=False)
+class Absent:
+    """No members: what did not match is null on that side."""
+
+    count: int
+
+    def take(self, at: npt.NDArray[np.int64]) -> Absent:
+        """Return as many as there are in ``at``."""
+        return Absent(len(at))
+
+
+Place = Taken | Found | Absent
+
+
+def pair_of(unit: int, block: Block, matches: Matches) -> dict[int, Place]:
+    """Return where the members of matches of two units are, where ``unit`` was the probing side."""
+    return {
+        unit: Taken(block, matches.probes),
+        1 - unit: Found(matches.residents, matches.which, matches.rows),
+    }
 
 
 def _gather_opaque(
@@ -77,16 +167,19 @@ def _is_plain(layout: Layout, of: pa.DataType) -> bool:
 
 
 class Materialiser:
-    """Builds result tables of one query from matches."""
+    """Builds result tables of one query (number ``query`` of the plan)."""
 
-    def __init__(self, plan: Plan, intakes: list[Intake]) -> None:
-        entry = plan.queries[0]
+    def __init__(self, plan: Plan, intakes: list[Intake], query: int = 0) -> None:
+        entry = plan.queries[query]
         self._streams = entry.query.streams
         self._outputs = [(out, move_expr(out.expr, entry.units)) for out in entry.query.outputs]
         self._intakes = intakes
         self._plan = plan
         self._computed = tuple(e for _, e in self._outputs if not isinstance(e, Column | Literal))
         self._leaves = leaf_columns(self._computed)
+        after = entry.query.after
+        self._after = None if after is None else normal_form(move_expr(after, entry.units))
+        self._after_leaves = [] if self._after is None else leaf_columns([a.expr for a in atoms_of(self._after)])
         self.schema = pa.schema([pa.field(out.name, out.arrow) for out, _ in self._outputs])
         self._plain: dict[tuple[int, str], tuple[int, pa.DataType]] = {}
         for role, intake in enumerate(intakes):
@@ -95,19 +188,23 @@ class Materialiser:
                 if index != TIMES and _is_plain(intake.layouts[index], schema.field(name).type):
                     self._plain[role, name] = (index, schema.field(name).type)
 
-    def table(self, unit: int, block: Block, matches: Matches) -> pa.Table:
-        """Return the rows of ``matches``, where ``unit`` was the probing side."""
+    def table(self, places: Mapping[int, Place], count: int) -> pa.Table:
+        """Return the rows of ``count`` results whose members, by unit, are at ``places``."""
+        if self._after is not None and count:
+            rows = self._sift(places, count)
+            if len(rows) < count:
+                places, count = {role: place.take(rows) for role, place in places.items()}, len(rows)
         columns: dict[tuple[int, str], pa.Array] = {}
 
         def fetch(role: int, name: str) -> pa.Array:
             if (role, name) not in columns:
-                columns[role, name] = self._fetch(unit, block, matches, role, name)
+                columns[role, name] = self._fetch(places[role], role, name)
             return columns[role, name]
 
         computed: dict[Expr, Vector] = {}
         if self._computed:
             leaves = {leaf: leaf_vector(fetch(_role(leaf), column_of(leaf)), leaf) for leaf in self._leaves}
-            computed = self._compute(leaves, len(matches))
+            computed = self._compute(leaves, count)
         arrays = []
         for output, expr in self._outputs:
             if isinstance(expr, Column):
@@ -115,40 +212,38 @@ class Materialiser:
             elif expr in computed:
                 arrays.append(to_arrow(computed[expr], output.arrow))
             elif isinstance(expr, Literal):
-                arrays.append(pa.repeat(pa.scalar(expr.value, type=output.arrow), len(matches)))
+                arrays.append(pa.repeat(pa.scalar(expr.value, type=output.arrow), count))
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
-    def _fetch(self, unit: int, block: Block, matches: Matches, role: int, name: str) -> pa.Array:
+    def _sift(self, places: Mapping[int, Place], count: int) -> npt.NDArray[np.int64]:
+        """Return the results that satisfy what WHERE asks of the rows of an outer join."""
+        arrays = {leaf: self._fetch(places[_role(leaf)], _role(leaf), column_of(leaf)) for leaf in self._after_leaves}
+        leaves = {leaf: leaf_vector(array, leaf) for leaf, array in arrays.items()}
+        made = evaluate(leaves, count, (), self._after)
+        if isinstance(made, int):
+            raise ArithmeticOverflowError(
+                "integer arithmetic in WHERE left the 64-bit range. The batch was not taken. "
+                "Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
+            )
+        return np.flatnonzero(made[0].values)
+
+    def _fetch(self, place: Place, role: int, name: str) -> pa.Array:
+        if isinstance(place, Absent):
+            return pa.nulls(place.count, self._plan.units[role].stream.schema.field(name).type)
         plain = self._plain.get((role, name))
         if plain is not None:
             index, of = plain
-            values = self._plain_values(unit, block, matches, role, index, of)
+            values = place.plain_values(index, of.byte_width)
             if values is not None:
                 return pa.Array.from_buffers(of, len(values), [None, pa.py_buffer(values)])
         intake = self._intakes[role]
         index = intake.payload_at[name]
         if index == TIMES:
-            times = block.times[matches.probes] if role == unit else gather_times(matches)
-            vector = Vector(Layout(Storage.FIXED), times)
-        elif role == unit:
-            vector = block.columns[index].take(matches.probes)
-        else:
-            vector = gather(matches.residents, intake.layouts[index], index, matches.which, matches.rows)
+            times = place.times
+            of = self._plan.units[role].stream.schema.field(name).type
+            return pa.Array.from_buffers(of, len(times), [None, pa.py_buffer(times)])
+        vector = place.column(index, intake.layouts[index])
         return to_arrow(vector, self._plan.units[role].stream.schema.field(name).type)
-
-    @staticmethod
-    def _plain_values(
-        unit: int, block: Block, matches: Matches, role: int, index: int, of: pa.DataType
-    ) -> npt.NDArray[Any] | None:
-        """Return the values of a plain column without nulls; None: it is not that easy."""
-        from crosswind.kernel.gather import gather_width
-
-        if role != unit:
-            if matches.residents.nulls[index]:
-                return None
-            return gather_width(matches.residents.addresses[3 * index], matches.which, matches.rows, of.byte_width)
-        column = block.columns[index]
-        return column.values[matches.probes] if column.valid is None else None
 
     def _compute(self, leaves: dict[Expr, Vector], count: int) -> dict[Expr, Vector]:
         kernel_made = tuple(expr for expr in self._computed if not is_leaf(expr))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 
-from crosswind.engine.join import Join
+from crosswind.engine.join import Join, LiveJoin
+from crosswind.engine.many import ManyJoin, Replan
 from crosswind.errors import CrosswindError, InputError, SnapshotError, UnsupportedError, did_you_mean
 from crosswind.io.arrow import as_table, ticks_of
+from crosswind.plan.axis import axis_of
 from crosswind.plan.calibration import calibration
 from crosswind.plan.compile import Plan, compile_plan
 from crosswind.plan.cost import curve_of
@@ -27,6 +29,26 @@ _CHUNK = 8192
 """Tuples of a stream that ``run`` replays at a time."""
 
 
+@overload
+def run(
+    query: str,
+    tables: Mapping[str, Any],
+    *,
+    time: str | Mapping[str, str] = ...,
+    engine: str = ...,
+    index: str = ...,
+    workers: int | None = ...,
+) -> pa.Table: ...
+@overload
+def run(
+    query: Mapping[str, str],
+    tables: Mapping[str, Any],
+    *,
+    time: str | Mapping[str, str] = ...,
+    engine: str = ...,
+    index: str = ...,
+    workers: int | None = ...,
+) -> dict[str, pa.Table]: ...
 def run(
     query: str | Mapping[str, str],
     tables: Mapping[str, Any],
@@ -66,12 +88,20 @@ def run(
         raise InputError(f"tables must be a mapping of stream names to tables, got {type(tables).__name__}.")
     whole = {name: as_table(data, None, name) for name, data in tables.items()}
     schemas = {name: table.schema for name, table in whole.items()}
-    with open(query, schemas, time=time, engine=engine, index=index, workers=workers) as join:
-        parts = [join.push(stream, chunk) for stream, chunk in _replay(join, whole)]
-        result = pa.concat_tables([*parts, join.finish()])
-    return result if isinstance(query, str) else dict.fromkeys(query, result)
+    if isinstance(query, str):
+        with open(query, schemas, time=time, engine=engine, index=index, workers=workers) as join:
+            parts = [join.push(stream, chunk) for stream, chunk in _replay(join, whole)]
+            return pa.concat_tables([*parts, join.finish()])
+    with open(query, schemas, time=time, engine=engine, index=index, workers=workers) as joins:
+        found = [joins.push(stream, chunk) for stream, chunk in _replay(joins, whole)]
+        found.append(joins.finish())
+    return {name: pa.concat_tables([tables[name] for tables in found]) for name in query}
 
 
+@overload
+def open(query: str, schemas: Mapping[str, pa.Schema], **options: Any) -> Join: ...
+@overload
+def open(query: Mapping[str, str], schemas: Mapping[str, pa.Schema], **options: Any) -> ManyJoin: ...
 def open(
     query: str | Mapping[str, str],
     schemas: Mapping[str, pa.Schema],
@@ -85,13 +115,13 @@ def open(
     keep_late: bool = False,
     basic_window: int | None = None,
     restore: bytes | None = None,
-) -> Join:
+) -> Join | ManyJoin:
     """Open a live join in this process.
 
     Parameters
     ----------
     query : str or mapping of str to str
-        The SQL text.
+        The SQL text; a mapping of names to texts lets many queries share one join.
     schemas : mapping of str to pyarrow.Schema
         What the batches of each stream look like.
     time : str or mapping of str to str
@@ -112,8 +142,9 @@ def open(
 
     Returns
     -------
-    Join
-        Call ``push``, ``advance`` and ``finish`` on it.
+    Join or ManyJoin
+        Call ``push``, ``advance`` and ``finish`` on it. With many queries these return
+        results by the name of the query.
 
     Examples
     --------
@@ -134,14 +165,19 @@ def open(
     choose("index", index, INDEXES)
     if workers not in (None, 1):
         raise InputError(f"workers={workers!r} is not possible: the engine 'kang' has one worker; leave workers out.")
-    join = open_plan(
-        plan,
-        lateness_of(plan, lateness),
-        index=index,
-        ordered=ordered,
-        keep_late=keep_late,
-        basic_window=basic_window,
-    )
+    settings: dict[str, Any] = {
+        "index": index,
+        "ordered": ordered,
+        "keep_late": keep_late,
+        "basic_window": basic_window,
+    }
+
+    def replan(queries: dict[str, str]) -> Replan:
+        changed = plan_for(queries, schemas, time=time)
+        return changed, lateness_of(changed, lateness, schemas)
+
+    replanned = None if isinstance(query, str) else replan
+    join = open_plan(plan, lateness_of(plan, lateness, schemas), replanned, **settings)
     if restore is not None:
         join.restore(restore)
     return join
@@ -150,28 +186,38 @@ def open(
 def open_plan(
     plan: Plan,
     lateness: Mapping[str, int],
+    replan: Callable[[dict[str, str]], Replan] | None = None,
     *,
     index: str = "auto",
     ordered: bool = False,
     keep_late: bool = False,
     basic_window: int | None = None,
-) -> Join:
-    """Open a join of a plan that is known to be runnable; ``lateness`` is in ticks, by stream."""
-    return Join(
-        plan,
-        lateness,
-        index=index,
-        ordered=ordered,
-        keep_late=keep_late,
-        basic_window=basic_window or curve_of(plan, index, calibration().constants).size,
-    )
+) -> Join | ManyJoin:
+    """Open a join of a plan that is known to be runnable.
+
+    ``lateness`` is in ticks, by stream; ``replan`` compiles the plan anew when queries come and
+    go. Without it, and with one query, results come as tables and not by query.
+    """
+    settings: dict[str, Any] = {
+        "index": index,
+        "ordered": ordered,
+        "keep_late": keep_late,
+        "basic_window": basic_window or curve_of(plan, index, calibration().constants).size,
+    }
+    if replan is None and len(plan.queries) == 1:
+        return Join(plan, lateness, **settings)
+    return ManyJoin(plan, lateness, replan or _fixed, **settings)
+
+
+def _fixed(queries: dict[str, str]) -> Replan:
+    raise UnsupportedError(f"the queries of this join are fixed; open a new one with {', '.join(queries)}.")
 
 
 def plan_for(
     query: str | Mapping[str, str], schemas: Mapping[str, pa.Schema], *, time: str | Mapping[str, str] = "ts"
 ) -> Plan:
     """Parse and compile ``query``, and refuse what this engine cannot run."""
-    return compile_plan(parse_queries(query, schemas, time=time))
+    return compile_plan(parse_queries(query, schemas, time=time), many=not isinstance(query, str))
 
 
 def parse_queries(
@@ -190,15 +236,24 @@ def parse_queries(
     for name, schema in schemas.items():
         if not isinstance(schema, pa.Schema):
             raise InputError(f"the schema of stream '{name}' must be a pyarrow.Schema, got {type(schema).__name__}.")
-    if len(texts) != 1:
-        raise UnsupportedError(f"this version runs one query in a join, got {len(texts)}; open one join for each.")
+    if not texts:
+        raise InputError("the mapping of queries is empty; give at least one name and its SQL text.")
+    for name in texts:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"the name of a query must be text, got {name!r}.")
     queries = {name: parse(text, schemas, time) for name, text in texts.items()}
-    for entry in queries.values():
-        if len(entry.streams) != 2:
-            raise UnsupportedError(
-                f"this version joins two streams, the query names {len(entry.streams)}; "
-                f"join two of them first and push the result into a second join."
-            )
+    kinds = {axis_of(entry.streams).ticks_per_second is None for entry in queries.values()}
+    if len(kinds) > 1:
+        raise UnsupportedError(
+            "some queries have integer time columns, others timestamps: they have no time in common. "
+            "Open one join for each kind."
+        )
+    outer = [name for name, entry in queries.items() if entry.kind != "inner"]
+    if outer and not isinstance(query, str):
+        raise UnsupportedError(
+            f"the query '{outer[0]}' is a {queries[outer[0]].kind.upper()} JOIN, and such a query does not share a join "
+            f"with others; open a join of its own for it."
+        )
     return queries
 
 
@@ -210,12 +265,12 @@ def choose(what: str, got: Any, allowed: tuple[str, ...]) -> None:
         )
 
 
-def lateness_of(plan: Plan, lateness: Any) -> dict[str, int]:
+def lateness_of(plan: Plan, lateness: Any, schemas: Mapping[str, pa.Schema]) -> dict[str, int]:
     """Return the allowed lateness of each stream in ticks of the common axis."""
     streams = list(dict.fromkeys(unit.stream.name for unit in plan.units))
     if not isinstance(lateness, Mapping):
         lateness = dict.fromkeys(streams, lateness)
-    unknown = [name for name in lateness if name not in streams]
+    unknown = [name for name in lateness if name not in streams and name not in schemas]
     if unknown:
         raise InputError(
             f"lateness names the stream '{unknown[0]}', the query has {', '.join(streams)}."
@@ -247,7 +302,7 @@ def _span(plan: Plan, given: Any) -> int:
     return plan.axis.ticks(length, is_seconds=is_seconds)
 
 
-def _replay(join: Join, tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+def _replay(join: LiveJoin, tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
     """Yield chunks of the tables in time order, so that nothing is late and windows stay small."""
     sorted_tables: dict[str, tuple[pa.Table, np.ndarray[Any, Any]]] = {}
     for stream in join.streams:

@@ -32,12 +32,12 @@ class Snapshot:
     """What a join must know to go on: a description, and the blocks of each unit by place.
 
     ``blocks`` maps a place ("window" or "held") and a unit to blocks, oldest first;
-    ``pending`` are results that wait for their turn (None: output is unordered).
+    ``pending`` are results that wait for their turn, by query (None: output is unordered).
     """
 
     about: dict[str, Any]
     blocks: dict[tuple[str, int], list[Block]] = field(default_factory=dict)
-    pending: bytes | None = None
+    pending: list[bytes] | None = None
 
 
 def write_snapshot(snapshot: Snapshot) -> bytes:
@@ -48,9 +48,9 @@ def write_snapshot(snapshot: Snapshot) -> bytes:
             body = _encode(block)
             sections.append({"place": place, "unit": unit, "bytes": len(body)})
             payloads.append(body)
-    if snapshot.pending is not None:
-        sections.append({"place": "pending", "unit": -1, "bytes": len(snapshot.pending)})
-        payloads.append(snapshot.pending)
+    for query, body in enumerate(snapshot.pending or ()):
+        sections.append({"place": "pending", "unit": query, "bytes": len(body)})
+        payloads.append(body)
     head = json.dumps({"format": _FORMAT, "about": snapshot.about, "sections": sections}).encode()
     return b"".join([_MAGIC, len(head).to_bytes(8, "little"), head, *payloads])
 
@@ -99,7 +99,7 @@ def _read_sections(view: memoryview, at: int, head: dict[str, Any], layouts: lis
         if len(body) != section["bytes"]:
             raise SnapshotError("the snapshot is cut off; take a new one with join.snapshot().")
         if section["place"] == "pending":
-            snapshot.pending = bytes(body)
+            snapshot.pending = [*(snapshot.pending or []), bytes(body)]
         else:
             block = _decode(body, layouts[section["unit"]])
             snapshot.blocks.setdefault((section["place"], section["unit"]), []).append(block)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from crosswind.errors import UnsupportedError
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.bounds import bounds, cast_factor, machine_literal, type_bounds
-from crosswind.plan.logic import And, Atom, Formula
+from crosswind.plan.logic import And, Atom, Formula, Not, Or
 from crosswind.plan.physical import Storage, machine_dtype, storage_of
 from crosswind.query.tree import COMPARISONS, Call, Expr, Literal, UserFunction
 from crosswind.query.types import BOOL, UNITS_PER_SECOND, Kind, SqlType
@@ -161,7 +161,9 @@ class Emitter:
             return self.is_true(formula.expr)
         parts = [self.truth(part) for part in formula.parts]
         if not parts:
-            return "True" if isinstance(formula, And) else "False"
+            return "False" if isinstance(formula, Or) else "True"
+        if isinstance(formula, Not):
+            return self._name(f"not ({' | '.join(parts)})")
         joint = " & " if isinstance(formula, And) else " | "
         return self._name("(" + joint.join(parts) + ")")
 

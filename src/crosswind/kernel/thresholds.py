@@ -21,6 +21,7 @@ import numpy.typing as npt
 from crosswind.kernel.emit import Emitter, Facts
 from crosswind.kernel.jit import load_source
 from crosswind.kernel.source import header, leaves_at, open_arrays
+from crosswind.plan.bounds import may_overflow
 from crosswind.plan.box import Condition, Dimension
 from crosswind.plan.keys import first_and_last
 from crosswind.plan.physical import POINTERS_PER_COLUMN, machine_dtype
@@ -40,6 +41,7 @@ _IMPORTS = [
     "from crosswind.kernel.search import box_ends, end_of, float32_of_key, float64_of_key, mix_key, reach, search_on",
     "from crosswind.kernel.search import start, stored_key, whole_box",
 ]
+_WHOLE = (Kind.INT, Kind.DATE, Kind.TIMESTAMP, Kind.DURATION)
 _Placed = tuple[int, Dimension, Condition]
 
 
@@ -49,7 +51,10 @@ def threshold_source(dimensions: tuple[Dimension, ...], leaves: tuple[Expr, ...]
     ``leaves`` are columns of the probe, three addresses each; after them come two a
     hashed dimension: keys and validity.
     """
-    placed = [(d, dimension, c) for d, dimension in enumerate(dimensions) for c in dimension.conditions]
+    direct = {d: partner for d, dimension in enumerate(dimensions) if (partner := _sought(dimension)) is not None}
+    placed = [
+        (d, dimension, c) for d, dimension in enumerate(dimensions) if d not in direct for c in dimension.conditions
+    ]
     emitters: list[Emitter] = []
     tests = [_test_lines(number, entry, leaves, facts, emitters) for number, entry in enumerate(placed)]
     plans = ", ".join(f"({', '.join(map(str, _plan(*entry)))})" for entry in placed)
@@ -80,6 +85,11 @@ def threshold_source(dimensions: tuple[Dimension, ...], leaves: tuple[Expr, ...]
         "    for j in range(n):",
         "        empty = False",
         f"        whole_box(ends, {len(dimensions)})",
+        *(
+            line
+            for d, sought in direct.items()
+            for line in _direct_lines(d, dimensions[d], sought, leaves, facts, emitters)
+        ),
         *(_search_lines(tests) if tests else []),
         *_box_lines(dimensions, POINTERS_PER_COLUMN * len(leaves)),
         "        reach(outs, j, spans)",
@@ -89,6 +99,40 @@ def threshold_source(dimensions: tuple[Dimension, ...], leaves: tuple[Expr, ...]
         "    return present",
     ]
     return "\n".join([*header("The ends of each probe's box, found by bisection.", emitters), *lines]) + "\n"
+
+
+def _sought(dimension: Dimension) -> Expr | None:
+    """Return what a column must be equal to, where that value is its own key and nothing need be searched for."""
+    if not dimension.equality or dimension.hashed or len(dimension.conditions) != 2:
+        return None
+    atoms = [condition.atom for condition in dimension.conditions]
+    if not all(isinstance(atom, Call) for atom in atoms) or dimension.expr.type.kind not in _WHOLE:
+        return None
+    low, high = (atom for atom in atoms if isinstance(atom, Call))
+    left, right = low.args
+    if {low.op, high.op} != {"ge", "le"} or high.args != low.args or may_overflow(right):
+        return None
+    widened = isinstance(left, Call) and left.op == "cast" and left.args[0] == dimension.expr
+    whole = left.type.kind is Kind.INT and dimension.expr.type.kind is Kind.INT
+    return right if left == dimension.expr or (widened and whole) else None
+
+
+def _direct_lines(
+    d: int, dimension: Dimension, sought: Expr, leaves: tuple[Expr, ...], facts: Facts, emitters: list[Emitter]
+) -> list[str]:
+    """Return lines that make the box of an equality: the value that is looked for."""
+    emitter = Emitter(leaves_at(leaves, "p", "j"), facts, " " * 8, prefix=f"d{d}v")
+    value = emitter.emit(sought)
+    emitters.append(emitter)
+    first, last = first_and_last(dimension.expr.type, dimension.bits)
+    beyond = f"np.int64({value.code}) < {first} or np.int64({value.code}) > {last}"
+    return [
+        *emitter.lines,
+        f"        if {beyond if value.valid is None else f'not {value.valid} or {beyond}'}:",
+        "            empty = True",
+        "        else:",
+        f"            lows[{d}] = highs[{d}] = np.uint64(np.int64({value.code})) - np.uint64({first % 2**64})",
+    ]
 
 
 def _span(dimension: Dimension) -> int:

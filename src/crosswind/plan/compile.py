@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from crosswind.errors import UnsupportedError
 from crosswind.plan.axis import TimeAxis, axis_of
 from crosswind.plan.box import Dimension, box_of
-from crosswind.plan.logic import And, Atom, Formula, Or, atoms_of, conjuncts, normal_form
+from crosswind.plan.logic import And, Atom, Formula, Or, conjuncts, normal_form
 from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, SlotTable
 from crosswind.plan.split import Split, split
-from crosswind.query.tree import Call, Column, Expr, Query, Stream, roles_of, walk
+from crosswind.plan.terms import Term, terms_of, units_in
+from crosswind.query.tree import Call, Column, Expr, Query, Rows, Stream, walk
 
 __all__ = ["Access", "Plan", "PlannedQuery", "Unit", "compile_plan", "move_expr"]
+
+_DIMENSIONS_MAX = 15
+"""Box columns of a window; what more there is, is checked pair by pair."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,15 @@ class Unit:
 class Access:
     """How the window of a unit is searched: boxes in ``dimensions``, then ``residual``.
 
-    The residual is over slots. Without dimensions it is the whole condition.
+    The residual is over slots. Without dimensions it is the whole condition. Where there
+    are many streams or queries, the dimensions are all that some search may need, and what
+    else is checked depends on the search; ``required`` says that a tuple with a null in a
+    dimension can be no part of any result.
     """
 
     dimensions: tuple[Dimension, ...]
     residual: Formula
+    required: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,8 @@ class PlannedQuery:
 class Plan:
     """How a set of queries is run: units, one program a unit, one routing table.
 
-    ``accesses``, one a unit, say how a window is searched (for two streams and one query).
+    ``accesses``, one a unit, say how a window is searched. ``terms`` are what many streams
+    or many queries look for; one query over two streams has none.
     """
 
     units: tuple[Unit, ...]
@@ -68,61 +78,117 @@ class Plan:
     routes: tuple[Route, ...]
     accesses: tuple[Access, ...]
     axis: TimeAxis
+    terms: tuple[Term, ...] = ()
 
     def units_of(self, stream: str) -> tuple[int, ...]:
         """Return the units into which tuples of ``stream`` go."""
         return tuple(i for i, unit in enumerate(self.units) if unit.stream.name == stream)
 
 
-def compile_plan(queries: Mapping[str, Query]) -> Plan:
-    """Compile named queries into one plan."""
+def compile_plan(queries: Mapping[str, Query], *, many: bool = False) -> Plan:
+    """Compile named queries into one plan.
+
+    ``many``: queries may come and go, so the plan has terms even if there is but one now, and
+    nothing relies on what the tuples that wait were filtered by.
+    """
     streams, placed = _place(queries)
     compiler = _Compiler(len(streams))
     planned: list[PlannedQuery] = []
-    filters: list[list[Formula]] = [[] for _ in streams]
+    wanted: list[list[tuple[Formula, ...]]] = [[] for _ in streams]
     users = [sum(unit in units for units in placed.values()) for unit in range(len(streams))]
+    terms: list[Term] = []
     for name, query in queries.items():
         units = placed[name]
         formula = _move(normal_form(query.where), units)
         parts = split(formula)
         planned.append(PlannedQuery(name, query, units, parts))
-        shared: list[Formula] = []
+        mine: dict[int, list[Formula]] = {unit: [] for unit in units}
         for part in parts.filters:
-            unit = min(frozenset().union(*(roles_of(atom.expr) for atom in atoms_of(part))))
-            (filters[unit] if users[unit] == 1 else shared).append(part)
+            mine[min(units_in(part))].append(part)
+        for unit, filters in mine.items():
+            wanted[unit].append(tuple(filters))
+        shared = tuple(part for part in parts.filters if many or users[min(units_in(part))] > 1)
         others = tuple(p for p in conjuncts(formula) if p not in parts.filters)
         compiler.add(name, units, (*others, *shared))
+        terms += terms_of(len(planned) - 1, units, compiler.conditions)
     payload = _payload(planned, len(streams))
     slots = SlotTable(len(streams))
-    accesses: list[Access] = []
-    if len(queries) == 1 and len(streams) == 2:
-        condition = And(tuple(part for part in compiler.conditions if _units_in(part) or part == Or(())))
+    if len(queries) == 1 and len(streams) == 2 and not many:
+        terms = []
+        condition = And(tuple(part for part in compiler.conditions if units_in(part) or part == Or(())))
         boxes = [box_of(condition, unit) for unit in range(2)]
         accesses = [Access(box.dimensions, slots.rewrite_formula(box.residual)) for box in boxes]
-    units_made = tuple(
-        Unit(stream, And(tuple(filters[i])), slots.slots(i), payload[i]) for i, stream in enumerate(streams)
-    )
+    else:
+        accesses = _accesses(terms, len(streams), slots, many)
+    units_made = tuple(Unit(stream, _any_of(wanted[i]), slots.slots(i), payload[i]) for i, stream in enumerate(streams))
     routes = tuple(compiler.routes)
-    return Plan(units_made, tuple(planned), compiler.programs(), routes, tuple(accesses), axis_of(streams))
+    axis = axis_of(streams)
+    return Plan(units_made, tuple(planned), compiler.programs(), routes, tuple(accesses), axis, tuple(terms))
+
+
+def _any_of(wanted: list[tuple[Formula, ...]]) -> Formula:
+    """Return the filter of a unit: some query that uses it must want the tuple."""
+    if len(wanted) == 1 or not all(wanted):
+        return And(wanted[0] if len(wanted) == 1 else ())
+    return Or(tuple(And(filters) for filters in wanted))
+
+
+def _accesses(terms: list[Term], units: int, slots: SlotTable, many: bool) -> list[Access]:
+    """Collect, for each unit, the dimensions in which some term may search it, and what all of them check."""
+    found: list[dict[tuple[Expr, bool], Dimension]] = [{} for _ in range(units)]
+    users = [0] * units
+    for term in terms:
+        for part in term.parts:
+            slots.rewrite_formula(part)
+        for unit in term.units:
+            users[unit] += 1
+            for dimension in box_of(And(term.parts), unit).dimensions:
+                key = (dimension.expr, dimension.hashed)
+                bare = Dimension(dimension.expr, dimension.bits, (), dimension.hashed, dimension.hashed)
+                if key not in found[unit] and len(found[unit]) == _DIMENSIONS_MAX:
+                    continue
+                found[unit].setdefault(key, bare)
+                exprs = [condition.atom for condition in dimension.conditions]
+                exprs += [] if dimension.partner is None else [dimension.partner]
+                for expr in exprs:
+                    slots.carry(expr, but=unit)
+    return [Access(tuple(found[unit].values()), And(()), users[unit] == 1 and not many) for unit in range(units)]
 
 
 def _place(queries: Mapping[str, Query]) -> tuple[list[Stream], dict[str, tuple[int, ...]]]:
     """Give each role of each query its unit; the same stream shares one, save in self joins."""
-    streams: list[Stream] = []
-    index: dict[tuple[str, int], int] = {}
-    placed: dict[str, tuple[int, ...]] = {}
+    streams: dict[tuple[str, int], Stream] = {}
+    roles: dict[str, list[tuple[str, int]]] = {}
     for name, query in queries.items():
         seen: dict[str, int] = {}
-        units: list[int] = []
+        roles[name] = []
         for stream in query.streams:
             occurrence = seen[stream.name] = seen.get(stream.name, -1) + 1
-            key = (stream.name, occurrence)
-            if key not in index:
-                index[key] = len(streams)
-                streams.append(stream)
-            units.append(index[key])
-        placed[name] = tuple(units)
-    return streams, placed
+            streams.setdefault((stream.name, occurrence), stream)
+            roles[name].append((stream.name, occurrence))
+    order = _from_order(list(streams), list(roles.values()))
+    if order is None and any(isinstance(s.window, Rows) for query in queries.values() for s in query.streams):
+        raise UnsupportedError(
+            "The queries name the same streams in different orders. With ROWS windows the order of FROM decides "
+            "between tuples of the same time: name the streams in one order in all of them, or open a join for each."
+        )
+    index = {key: unit for unit, key in enumerate(order or streams)}
+    return [streams[key] for key in index], {name: tuple(index[key] for key in mine) for name, mine in roles.items()}
+
+
+def _from_order(keys: list[tuple[str, int]], lists: list[list[tuple[str, int]]]) -> list[tuple[str, int]] | None:
+    """Return the roles so that each query has them in the order of its FROM (None: that cannot be)."""
+    later: dict[tuple[str, int], set[tuple[str, int]]] = {key: set() for key in keys}
+    for roles in lists:
+        for first, second in zip(roles, roles[1:], strict=False):
+            later[second].add(first)
+    order: list[tuple[str, int]] = []
+    while len(order) < len(keys):
+        free = [key for key in keys if key not in order and later[key] <= set(order)]
+        if not free:
+            return None
+        order.append(free[0])
+    return order
 
 
 def move_expr(expr: Expr, units: tuple[int, ...]) -> Expr:
@@ -145,8 +211,9 @@ def _payload(planned: list[PlannedQuery], units: int) -> list[tuple[str, ...]]:
     """Return the columns of each unit that some result shows or computes with."""
     wanted: list[dict[str, None]] = [{} for _ in range(units)]
     for entry in planned:
-        for output in entry.query.outputs:
-            for node in walk(output.expr):
+        exprs = [output.expr for output in entry.query.outputs]
+        for expr in exprs if entry.query.after is None else [*exprs, entry.query.after]:
+            for node in walk(expr):
                 if isinstance(node, Column):
                     wanted[entry.units[node.role]][node.name] = None
     return [tuple(names) for names in wanted]
@@ -160,6 +227,7 @@ class _Compiler:
         self.routes = [Route(unit, (unit,), unit, (), ()) for unit in range(units)]
         self._code: list[list[Instruction]] = [[] for _ in range(units)]
         self._registers: list[dict[Formula, int]] = [{} for _ in range(units)]
+        self._tags: dict[tuple[int, int, int], int] = {}
 
     def programs(self) -> tuple[Program, ...]:
         """Return the program of every unit."""
@@ -176,16 +244,21 @@ class _Compiler:
                 if target not in route.probe:
                     self.routes[tag] = Route(tag, route.members, route.insert, (*route.probe, target), route.queries)
                 joined = (*joined, target)
-                ready = [part for part in left if _units_in(part) <= set(joined)]
+                ready = [part for part in left if units_in(part) <= set(joined)]
                 left = [part for part in left if part not in ready]
                 last = len(joined) == len(units)
                 tag = self._join(target, tag, And(tuple(ready)), joined, (name,) if last else ())
 
     def _join(self, unit: int, on: int, condition: Formula, members: tuple[int, ...], queries: tuple[str, ...]) -> int:
         """Let ``unit`` join what comes with tag ``on`` under ``condition``; return the new tag."""
-        tag = len(self.routes)
-        self.routes.append(Route(tag, members, None, (), queries))
         register = self._evaluate(unit, condition)
+        known = self._tags.get((unit, on, register))
+        if known is not None:  # another query has asked for the same
+            route = self.routes[known]
+            self.routes[known] = Route(known, members, None, route.probe, (*route.queries, *queries))
+            return known
+        tag = self._tags[unit, on, register] = len(self.routes)
+        self.routes.append(Route(tag, members, None, (), queries))
         self._code[unit].append(Instruction(Opcode.JOIN, tag, (register,), on=on))
         return tag
 
@@ -207,15 +280,11 @@ class _Compiler:
         return known[formula]
 
 
-def _units_in(formula: Formula) -> set[int]:
-    return set().union(*(roles_of(atom.expr) for atom in atoms_of(formula)))
-
-
 def _probe_order(source: int, units: tuple[int, ...], conditions: tuple[Formula, ...]) -> list[int]:
     """Return the other units, those tied to what is already joined by a condition first."""
     joined, rest, order = {source}, [u for u in units if u != source], []
     while rest:
-        tied = [u for u in rest if any(u in _units_in(c) and _units_in(c) <= joined | {u} for c in conditions)]
+        tied = [u for u in rest if any(u in units_in(c) and units_in(c) <= joined | {u} for c in conditions)]
         chosen = tied[0] if tied else rest[0]
         order.append(chosen)
         rest.remove(chosen)

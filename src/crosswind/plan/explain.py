@@ -8,7 +8,7 @@ from fractions import Fraction
 from crosswind.plan.axis import TimeAxis
 from crosswind.plan.compile import Access, Plan, PlannedQuery, Unit
 from crosswind.plan.cost import waiting_tuples
-from crosswind.plan.logic import And, Atom, Formula
+from crosswind.plan.logic import And, Atom, Formula, Not
 from crosswind.plan.program import ALWAYS, Opcode, Program, Route
 from crosswind.plan.split import Band, Key, Side
 from crosswind.query.format import format_expr
@@ -80,6 +80,8 @@ def _formula(formula: Formula, streams: tuple[Stream, ...], inner: bool = False)
         return format_expr(formula.expr, streams)
     joint = " AND " if isinstance(formula, And) else " OR "
     text = joint.join(_formula(part, streams, inner=True) for part in formula.parts)
+    if isinstance(formula, Not):
+        return f"NOT ({text})"
     if not text:
         return "TRUE" if isinstance(formula, And) else "FALSE"
     return f"({text})" if inner else text

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from crosswind.query.tree import COMPARISONS, Call, Expr, Literal
 from crosswind.query.types import BOOL
 
-__all__ = ["And", "Atom", "Formula", "Or", "atoms_of", "conjuncts", "normal_form"]
+__all__ = ["And", "Atom", "Formula", "Not", "Or", "atoms_of", "conjuncts", "normal_form"]
 
 INVERSE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 """What NOT makes of a comparison. Sound because NaN has a place in the order."""
@@ -41,7 +41,17 @@ class Or:
     parts: tuple[Formula, ...]
 
 
-Formula = Atom | And | Or
+@dataclass(frozen=True)
+class Not:
+    """True iff no part is true (false and null are alike here).
+
+    Queries have none left; plans use it to keep alternatives apart.
+    """
+
+    parts: tuple[Formula, ...]
+
+
+Formula = Atom | And | Or | Not
 
 TRUE: Formula = And(())
 FALSE: Formula = Or(())

@@ -88,9 +88,31 @@ class SlotTable:
     def __init__(self, units: int) -> None:
         self._slots: list[dict[Expr, int]] = [{} for _ in range(units)]
 
+    @classmethod
+    def of(cls, slots: tuple[tuple[Expr, ...], ...]) -> SlotTable:
+        """Return the table in which each unit has these slots."""
+        table = cls(len(slots))
+        table._slots = [{expr: index for index, expr in enumerate(exprs)} for exprs in slots]
+        return table
+
     def slots(self, unit: int) -> tuple[Expr, ...]:
         """Return the expressions that tuples of ``unit`` carry."""
         return tuple(self._slots[unit])
+
+    def carry(self, expr: Expr, but: int) -> None:
+        """Let tuples of all units, ``but`` one, carry the columns that ``expr`` is computed from."""
+        if isinstance(expr, Column) or _is_leaf_conversion(expr):
+            (unit,) = roles_of(expr)
+            if unit != but:
+                self._slots[unit].setdefault(expr, len(self._slots[unit]))
+        elif isinstance(expr, Call):
+            for arg in expr.args:
+                self.carry(arg, but)
+
+    def rewrite_leaf(self, leaf: Expr) -> Slot:
+        """Return the slot of a column that :meth:`carry` has let tuples carry."""
+        (unit,) = roles_of(leaf)
+        return Slot(leaf.type, unit, self._slots[unit][leaf])
 
     def rewrite_formula(self, formula: Formula) -> Formula:
         """Return ``formula`` with its atoms rewritten."""
@@ -115,8 +137,18 @@ class SlotTable:
         return Call(expr.type, expr.op, args, expr.function, start=expr.start, end=expr.end)
 
 
-def _is_conversion(expr: Expr) -> bool:
-    """Whether ``expr`` only converts a column to another type that kernels compute in."""
+def _is_leaf_conversion(expr: Expr) -> bool:
+    """Whether ``expr`` converts a column to or from a type that kernels do not compute in."""
     if not (isinstance(expr, Call) and expr.op == "cast" and isinstance(expr.args[0], Column)):
         return False
-    return not (expr.type.is_wide or expr.args[0].type.is_wide)
+    return expr.type.is_wide or expr.args[0].type.is_wide
+
+
+def _is_conversion(expr: Expr) -> bool:
+    """Whether ``expr`` only converts a column to another type that kernels compute in."""
+    return (
+        isinstance(expr, Call)
+        and expr.op == "cast"
+        and isinstance(expr.args[0], Column)
+        and not _is_leaf_conversion(expr)
+    )

@@ -54,7 +54,7 @@ def project(nodes: Sequence[exp.Expr], checker: Checker) -> tuple[Output, ...]:
 def _items(node: exp.Expr, checker: Checker) -> Iterator[_Item]:
     scope = checker.scope
     if isinstance(node, exp.Star):
-        yield from _star(node, range(len(scope.streams)), scope)
+        yield from _star(node, range(scope.shown), scope)
         return
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         yield from _star(node.this, [scope.role(name_of(node.args["table"]))], scope)

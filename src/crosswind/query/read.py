@@ -17,7 +17,7 @@ from crosswind.query.project import project
 from crosswind.query.refusal import RefusalError
 from crosswind.query.scan import Source, scan
 from crosswind.query.scope import Name, Scope, find_name, stream_schema
-from crosswind.query.tree import Call, Expr, Query, Range, Stream, Window
+from crosswind.query.tree import Call, Expr, Query, Range, Stream, Window, roles_of
 from crosswind.query.types import Kind, sql_type
 from crosswind.query.windows import ALLOWED, parse_window
 
@@ -41,7 +41,12 @@ _PARTS = {"expressions", "from_", "joins", "where", "kind", "hint", "operation_m
 _EXAMPLE = "for example SELECT R.x, S.a FROM R [RANGE 15 MINUTES], S [RANGE 15 MINUTES] WHERE R.x = S.a"
 _DEPTH = 100
 _SIZE = 100_000
-_JOINS = "Allowed: INNER JOIN, CROSS JOIN, and a comma."
+_JOINS = (
+    "Allowed: INNER JOIN, CROSS JOIN, a comma; between two streams also LEFT, RIGHT and FULL OUTER JOIN, "
+    "LEFT SEMI JOIN and LEFT ANTI JOIN."
+)
+_KINDS = {("", ""), ("", "INNER"), ("", "CROSS"), ("", "SEMI"), ("", "ANTI"), ("LEFT", "SEMI"), ("LEFT", "ANTI")}
+_KINDS |= {(side, kind) for side in ("LEFT", "RIGHT", "FULL") for kind in ("", "OUTER")}
 
 
 @dataclass(frozen=True)
@@ -76,12 +81,61 @@ def _query(source: Source, scope: Scope, schemas: Mapping[str, pa.Schema], time:
     _check_aliases(items, scope)
     _check_times(items, scope)
     checker = Checker(scope)
-    conditions = list(_conditions(select, items, checker))
+    kind = _kind(items, source)
+    conditions = list(_conditions(items, checker))
+    after = select.args.get("where")
+    filters = [] if after is None else [checker.condition(after.this, "WHERE")]
+    if kind == "inner":
+        conditions, filters = conditions + filters, []
+    scope.shown = 1 if kind in ("semi", "anti") else len(scope.streams)
     outputs = project(select.expressions, checker)
     where = all_of(conditions) if conditions else None
-    for expr in [*([where] if where is not None else []), *(output.expr for output in outputs)]:
+    for expr in [*conditions, *filters, *(output.expr for output in outputs)]:
         _check_size(expr, source.sql)
-    return Query(source.sql, scope.streams, where, outputs)
+    _check_shown([*filters, *(output.expr for output in outputs)], kind, scope)
+    return Query(source.sql, scope.streams, where, outputs, kind, filters[0] if filters else None)
+
+
+def _kind(items: list[_Item], source: Source) -> str:
+    """Return the kind of join that FROM asks for."""
+    for item in items:
+        if item.join is None:
+            continue
+        side, word = (str(item.join.args.get(part) or "").upper() for part in ("side", "kind"))
+        kind = word.lower() if word in ("SEMI", "ANTI") else side.lower()
+        if not kind:
+            continue
+        if len(items) > 2:
+            raise UnsupportedError(
+                f"{kind.upper()} JOIN joins two streams, FROM names {len(items)}. Join two of them, and push the "
+                "result into another join.",
+                source.sql,
+                item.name.start,
+                item.name.end,
+            )
+        if kind in ("right", "full") and item.join.args.get("using"):
+            raise UnsupportedError(
+                f"USING is not supported in a {kind.upper()} JOIN: the column has two sides. Write the equality "
+                "after ON.",
+                source.sql,
+                item.name.start,
+                item.name.end,
+            )
+        return kind
+    return "inner"
+
+
+def _check_shown(exprs: list[Expr], kind: str, scope: Scope) -> None:
+    """Refuse columns of the right stream where only tuples of the left one come out."""
+    for expr in exprs:
+        if scope.shown == 1 and roles_of(expr) - {0}:
+            raise QueryError(
+                f"A {kind.upper()} JOIN gives tuples of {scope.streams[0].alias} only: SELECT and WHERE cannot use "
+                f"columns of {scope.streams[1].alias}. Put conditions on it after ON.",
+                scope.sql,
+                expr.start,
+                expr.end,
+            )
 
 
 def _check_size(root: Expr, sql: str) -> None:
@@ -200,8 +254,10 @@ def _item(table: exp.Expr, join: exp.Join | None, source: Source) -> _Item:
 def _check_join(join: exp.Join, source: Source, start: int, end: int) -> None:
     words = [str(join.args.get(part) or "").upper() for part in ("method", "side", "kind")]
     name = " ".join(word for word in words if word)
-    if words[0] or words[1] or words[2] not in ("", "INNER", "CROSS"):
-        raise UnsupportedError(f"{name} JOIN is not supported yet. {_JOINS}", source.sql, start, end)
+    if words[0] or tuple(words[1:]) not in _KINDS:
+        raise UnsupportedError(f"{name} JOIN is not supported. {_JOINS}", source.sql, start, end)
+    if (words[1] or words[2] in ("SEMI", "ANTI")) and not (join.args.get("on") or join.args.get("using")):
+        raise QueryError(f"{name} JOIN needs a condition: write ON after the stream.", source.sql, start, end)
 
 
 def _windows(items: list[_Item], source: Source) -> list[Window]:
@@ -321,8 +377,8 @@ def _check_unit(stream: Stream, integer: bool, item: _Item, scope: Scope) -> Non
     raise scope.error(f"{message} {step}", item.name)
 
 
-def _conditions(select: exp.Select, items: list[_Item], checker: Checker) -> Iterator[Expr]:
-    """Yield the conditions of USING, ON and WHERE."""
+def _conditions(items: list[_Item], checker: Checker) -> Iterator[Expr]:
+    """Yield the conditions of USING and ON."""
     for role, item in enumerate(items):
         if item.join is None:
             continue
@@ -331,9 +387,6 @@ def _conditions(select: exp.Select, items: list[_Item], checker: Checker) -> Ite
     for item in items:
         if item.join is not None and item.join.args.get("on") is not None:
             yield checker.condition(item.join.args["on"], "ON")
-    where = select.args.get("where")
-    if where is not None:
-        yield checker.condition(where.this, "WHERE")
 
 
 def _using(name: Name, role: int, scope: Scope) -> Expr:

@@ -27,12 +27,14 @@ class Name:
 class Scope:
     """The streams of one query and the names they bring.
 
-    ``merged`` maps columns joined with USING to the role that stands for all of them.
+    ``merged`` maps columns joined with USING to the role that stands for all of them;
+    ``shown`` is how many of the streams ``SELECT *`` shows.
     """
 
     sql: str
     streams: Sequence[Stream] = ()
     merged: dict[str, int] = field(default_factory=dict)
+    shown: int = 0
 
     def error(self, message: str, name: Name) -> QueryError:
         """Return an error that points at ``name``."""

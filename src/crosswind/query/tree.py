@@ -161,12 +161,19 @@ class Output:
 
 @dataclass(frozen=True)
 class Query:
-    """A window join: streams in FROM order, condition (None: every pair), result columns."""
+    """A window join: streams in FROM order, condition (None: every pair), result columns.
+
+    ``kind`` is ``inner``, or, for two streams, ``left``, ``right``, ``full``, ``semi`` or
+    ``anti``. Then ``where`` is the condition of ON, and ``after`` that of WHERE, which
+    the rows of the result must satisfy.
+    """
 
     sql: str
     streams: tuple[Stream, ...]
     where: Expr | None
     outputs: tuple[Output, ...]
+    kind: str = "inner"
+    after: Expr | None = None
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -138,6 +138,10 @@ class JoinWindow:
         """Bytes held."""
         return sum(item.nbytes for item in self._items)
 
+    def blocks(self) -> list[Block]:
+        """Return the tuples, oldest basic window first."""
+        return [item.block() for item in self._items]
+
     def append(self, block: Block) -> None:
         """Insert the tuples of ``block``, filling the open basic window and opening new ones."""
         start, count = 0, len(self._items)

@@ -1,0 +1,101 @@
+"""Outer, semi and anti joins: which tuples found a partner, and which come out without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from crosswind.engine.intake import Intake
+from crosswind.engine.result import Absent, Place
+from crosswind.engine.unmatched import Unmatched
+from crosswind.plan.compile import Plan
+from crosswind.window.arrival import END
+from crosswind.window.block import Block
+from crosswind.window.vector import Layout
+from crosswind.plan.physical import Storage
+
+__all__ = ["Outer"]
+
+_PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
+
+
+class Outer:
+    """Keeps track of matches in a join of two units that is not inner.
+
+    Parameters
+    ----------
+    kind : str
+        ``left``, ``right``, ``full``, ``semi`` or ``anti``.
+    intakes : list of Intake
+        One a unit; they say where serial numbers are.
+    """
+
+    def __init__(self, kind: str, intakes: list[Intake]) -> None:
+        self._kind = kind
+        self._waiting = {unit: Unmatched(intakes[unit].serial_at) for unit in _PRESERVED[kind]}
+        self._saved: dict[int, int] = {}
+
+    @classmethod
+    def of(cls, plan: Plan, intakes: list[Intake]) -> Outer | None:
+        """Return what a plan needs (None: its joins are inner)."""
+        kind = plan.queries[0].query.kind
+        return None if kind == "inner" else cls(kind, intakes)
+
+    def note(self, unit: int, block: Block) -> Block:
+        """Take new tuples in; return them, with serial numbers if they may come out alone."""
+        return self._waiting[unit].note(block) if unit in self._waiting else block
+
+    def meet(self, places: Mapping[int, Place], count: int) -> Iterator[tuple[int, Mapping[int, Place], int]]:
+        """Note ``count`` matches; yield what they give: pairs, or the left tuples that match for the first time."""
+        for unit, waiting in self._waiting.items():
+            place = places[unit]
+            if isinstance(place, Absent):
+                continue
+            fresh = waiting.meet(place.column(waiting.column, Layout(Storage.FIXED)).values)
+            if self._kind == "semi" and len(fresh):
+                yield 0, {number: known.take(fresh) for number, known in places.items()}, len(fresh)
+        if self._kind not in ("semi", "anti"):
+            yield 0, places, count
+
+    def close(self, marks: list[int], oldest: list[tuple[int | None, int | None]]) -> Iterator[tuple[int, list[Block]]]:
+        """Yield, by unit, tuples that come out alone: no partner came, and none can come any more."""
+        for unit, waiting in self._waiting.items():
+            ended = marks[1 - unit] >= END
+            closed = waiting.close(*((None, None) if ended else oldest[unit]))
+            if closed and self._kind != "semi":
+                yield unit, closed
+
+    def save(self) -> None:
+        """Begin a call that may have to be undone."""
+        self._saved = {unit: waiting.save() for unit, waiting in self._waiting.items()}
+
+    def undo(self) -> None:
+        """Put back what was there when the call began."""
+        for unit, waiting in self._waiting.items():
+            waiting.undo(self._saved[unit])
+
+    def commit(self) -> None:
+        """End a call that went well."""
+        for waiting in self._waiting.values():
+            waiting.commit()
+
+    def blocks(self) -> dict[int, list[Block]]:
+        """Return, by unit, the tuples that wait, for a snapshot."""
+        return {unit: waiting.blocks() for unit, waiting in self._waiting.items()}
+
+    def serials(self) -> dict[str, int]:
+        """Return, by unit, the next serial number, for a snapshot."""
+        return {str(unit): waiting.serial for unit, waiting in self._waiting.items()}
+
+    def restore(self, unit: int, block: Block) -> None:
+        """Take back tuples of :meth:`blocks`."""
+        self._waiting[unit].restore(block)
+
+    def go_on(self, serials: Mapping[str, int]) -> None:
+        """Go on with the serial numbers of :meth:`serials`."""
+        for unit, waiting in self._waiting.items():
+            waiting.serial = serials[str(unit)]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(waiting.nbytes for waiting in self._waiting.values())

@@ -1,0 +1,169 @@
+"""Joins of many streams and many queries: tuples go along routes through the windows.
+
+MJoin, as CellJoin §7.1 and WJSP §3.1 have it: a batch of new tuples probes the first window of
+its route; what it found probes the next, until combinations are complete. Every
+combination is found once, by the member that comes last to the join. All queries share
+the windows, and the searches as far as they are alike (:mod:`crosswind.plan.hops`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.engine.hopping import Hopping
+from crosswind.engine.index import Index
+from crosswind.engine.intake import Intake
+from crosswind.engine.partial import Partial, first_of
+from crosswind.engine.spans import Spans
+from crosswind.plan.axis import INT64_MIN
+from crosswind.plan.compile import Plan
+from crosswind.plan.hops import Hop, hops_of, plain_order
+from crosswind.window.arrival import Release
+from crosswind.window.block import Block
+from crosswind.window.replicas import Replicas
+
+__all__ = ["Combinations", "Routes"]
+
+_BANK = 64
+"""Terms whose bits share a word, and whose searches can be shared."""
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """Complete results of query number ``query``."""
+
+    query: int
+    members: Partial
+
+
+class Routes:
+    """Windows of all units, and the hops between them.
+
+    Parameters
+    ----------
+    plan : Plan
+        A plan with terms.
+    intakes : list of Intake
+        One a unit.
+    spans : tuple of Spans
+        The windows of each query.
+    index : str
+        ``auto``, ``scan``, ``band`` or ``hash``.
+    basic_window : int
+        Tuples in a basic window when it is sealed.
+    numbered : bool
+        Whether tuples carry sequence numbers.
+    """
+
+    name = "kang"
+
+    def __init__(
+        self, plan: Plan, intakes: list[Intake], spans: tuple[Spans, ...], index: str, basic_window: int, numbered: bool
+    ) -> None:
+        self._plan = plan
+        self._intakes = intakes
+        self._spans = spans
+        self._choice = index
+        self.windows = tuple(
+            Replicas(tuple(intake.layouts[: intake.stored]), basic_window, intake.keys, numbered) for intake in intakes
+        )
+        self._copies: list[dict[frozenset[int], tuple[int, tuple[int, ...], Index]]] = [{} for _ in intakes]
+        banks = [tuple(range(at, min(at + _BANK, len(plan.terms)))) for at in range(0, len(plan.terms), _BANK)]
+        units = range(len(plan.units))
+        order = plain_order
+        trees = [[(hops_of(plan.terms, bank, unit, order, plan.accesses), bank) for bank in banks] for unit in units]
+        for tree in trees:
+            for hops, _ in tree:
+                for hop in hops:
+                    self._provide(hop)
+        for unit in units:
+            if not self._copies[unit]:
+                self._copy(unit, frozenset(), ())
+        self._roots = [[(self._hopping(hops, bank), bank) for hops, bank in tree] for tree in trees]
+
+    # -- copies of windows -----------------------------------------------------
+
+    @property
+    def indexes(self) -> list[Index]:
+        """The index of the first copy of each window."""
+        return [next(iter(copies.values()))[2] for copies in self._copies]
+
+    def _wanted(self, hop: Hop) -> tuple[frozenset[int], tuple[int, ...]]:
+        """Return what the copy that ``hop`` searches is known by, and the keys that the hop needs in it."""
+        known = [(dimension.expr, dimension.hashed) for dimension in self._plan.accesses[hop.target].dimensions]
+        places = {known.index((d.expr, d.hashed)): d for d in hop.dimensions}
+        equal = frozenset(k for k, dimension in places.items() if dimension.equality)
+        return equal or frozenset(places), tuple(places)
+
+    def _provide(self, hop: Hop) -> None:
+        """See to it that there is a copy for ``hop`` and those after it; keys are gathered first."""
+        name, own = self._wanted(hop)
+        if name:
+            copies = self._copies[hop.target]
+            before = copies[name][1] if name in copies else ()
+            more = tuple(k for k in own if k not in before)
+            if name not in copies or more:
+                self._copy(hop.target, name, (*before, *more))
+        for after in hop.onward:
+            self._provide(after)
+
+    def _copy(self, unit: int, name: frozenset[int], own: tuple[int, ...]) -> None:
+        dimensions = self._plan.accesses[unit].dimensions
+        index = Index(tuple(dimensions[k] for k in own), self._choice)
+        self._copies[unit][name] = (self.windows[unit].add(own, index), own, index)
+
+    def _hopping(self, hops: tuple[Hop, ...], bank: tuple[int, ...]) -> list[Hopping]:
+        made = []
+        for hop in hops:
+            name, _ = self._wanted(hop)
+            copies = self._copies[hop.target]
+            copy, own, index = copies[name] if name else next(iter(copies.values()))
+            window = self.windows[hop.target]
+            own = own if name else ()
+            onward = self._hopping(hop.onward, bank)
+            made.append(Hopping(hop, self._plan, self._intakes, self._spans, bank, window, copy, own, index, onward))
+        return made
+
+    # -- joining -----------------------------------------------------------------
+
+    def insert(self, unit: int, block: Block) -> None:
+        """Let new tuples of ``unit`` wait in its window."""
+        self.windows[unit].append(block)
+
+    def combine(self, unit: int, block: Block, released: list[Release | None] | None) -> Iterator[Combinations]:
+        """Find the combinations that new tuples of ``unit`` complete.
+
+        ``released`` is what is being joined in the order (only if there are ROWS windows).
+        """
+        if not len(block):
+            return
+        for hops, bank in self._roots[unit]:
+            mask = self._begin(unit, block, bank)
+            start = first_of(unit, block, mask)
+            for hop in hops:
+                for term, members in hop.follow(start, released):
+                    yield Combinations(self._plan.terms[term].query, members)
+
+    def _begin(self, unit: int, block: Block, bank: tuple[int, ...]) -> npt.NDArray[np.uint64] | None:
+        """Return the terms that each tuple may be part of (None: there is but one)."""
+        if len(bank) == 1 and self._spans[self._plan.terms[bank[0]].query].since == INT64_MIN:
+            return None
+        mask = np.zeros(len(block), dtype=np.uint64)
+        for place, term in enumerate(bank):
+            since = self._spans[self._plan.terms[term].query].since
+            if unit in self._plan.terms[term].units:
+                mask |= (
+                    np.where(block.times > since, np.uint64(1 << place), np.uint64(0))
+                    if since != INT64_MIN
+                    else (np.uint64(1 << place))
+                )
+        return mask
+
+    def settle(self) -> None:
+        """Arrange and merge what has been sealed."""
+        for window in self.windows:
+            window.settle()

@@ -1,0 +1,186 @@
+"""What did not match: tuples of a preserved stream, until their windows have closed for good.
+
+LEFT, RIGHT and FULL OUTER joins and anti joins give out tuples that found no partner. That is
+known when no future tuple can meet them any more. Until then they wait here, each with a
+serial number that its copy in the window carries too, by which a match is noted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.window.block import Block, concat_blocks
+
+__all__ = ["Unmatched"]
+
+_Ints = npt.NDArray[np.int64]
+_SHELF = 4096
+"""Tuples that are kept together, and forgotten together."""
+
+_MATCHED, _GONE = 1, 2
+
+
+@dataclass(eq=False)
+class _Shelf:
+    """Some tuples with serial numbers from ``first`` on, and what became of each."""
+
+    first: int
+    blocks: list[Block] = field(default_factory=list)
+    length: int = 0
+    time_min: int = np.iinfo(np.int64).max
+    state: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(_SHELF, dtype=np.uint8))
+
+    def append(self, block: Block) -> None:
+        if self.length + len(block) > len(self.state):
+            grown = np.zeros(max(2 * len(self.state), self.length + len(block)), dtype=np.uint8)
+            grown[: self.length] = self.state[: self.length]
+            self.state = grown
+        self.blocks.append(block)
+        self.length += len(block)
+        self.time_min = min(self.time_min, int(block.times.min()))
+
+    def whole(self) -> Block:
+        if len(self.blocks) > 1:
+            self.blocks = [concat_blocks(self.blocks)]
+        return self.blocks[0]
+
+
+class Unmatched:
+    """The tuples of one unit whose windows have not closed.
+
+    Parameters
+    ----------
+    column : int
+        Where tuples carry their serial numbers.
+    """
+
+    def __init__(self, column: int) -> None:
+        self.column = column
+        self.serial = 0
+        self._shelves: list[_Shelf] = []
+        self._changes: list[tuple[_Shelf, _Ints, int]] = []
+
+    def note(self, block: Block) -> Block:
+        """Let the tuples of ``block`` wait here; return them with their serial numbers."""
+        numbers = self.serial + np.arange(len(block), dtype=np.int64)
+        columns = list(block.columns)
+        columns[self.column] = type(columns[self.column])(columns[self.column].layout, numbers)
+        made = Block(block.times, tuple(columns), block.numbers, block.keep)
+        self._keep(made, self.serial)
+        self.serial += len(block)
+        return made
+
+    def _keep(self, block: Block, first: int) -> None:
+        last = self._shelves[-1] if self._shelves else None
+        if last is None or last.length >= _SHELF or last.first + last.length != first:
+            last = _Shelf(first)
+            self._shelves.append(last)
+        last.append(block)
+
+    def meet(self, serials: _Ints) -> _Ints:
+        """Note that these tuples found a partner; return the places of those that had none before, each once."""
+        fresh: list[_Ints] = []
+        firsts = np.array([shelf.first for shelf in self._shelves], dtype=np.int64)
+        which = np.searchsorted(firsts, serials, side="right") - 1
+        for number in np.unique(which):
+            shelf = self._shelves[number]
+            places = np.flatnonzero(which == number)
+            rows, where = np.unique(serials[places] - shelf.first, return_index=True)
+            new = (shelf.state[rows] & _MATCHED) == 0
+            self._set(shelf, rows[new], _MATCHED)
+            fresh.append(places[where[new]])
+        return np.sort(np.concatenate(fresh)) if fresh else np.empty(0, dtype=np.int64)
+
+    def _set(self, shelf: _Shelf, rows: _Ints, flag: int) -> None:
+        if len(rows):
+            shelf.state[rows] |= np.uint8(flag)
+            self._changes.append((shelf, rows, flag))
+
+    def close(self, oldest_time: int | None, oldest_number: int | None) -> list[Block]:
+        """Return the tuples whose windows have closed without a match, and forget them.
+
+        Closed are those before ``oldest_time`` and ``oldest_number`` (None: that does not matter).
+        """
+        closed = []
+        for shelf in self._shelves:
+            if oldest_time is not None and shelf.time_min >= oldest_time:
+                continue
+            block = shelf.whole()
+            state = shelf.state[: shelf.length]
+            over = (state & _GONE) == 0
+            if oldest_time is not None:
+                over &= block.times < oldest_time
+            if oldest_number is not None and block.numbers is not None:
+                over &= block.numbers < oldest_number
+            rows = np.flatnonzero(over)
+            lonely = rows[(state[rows] & _MATCHED) == 0]
+            self._set(shelf, rows, _GONE)
+            if len(lonely):
+                closed.append(block.take(lonely))
+        return closed
+
+    # -- all or nothing ------------------------------------------------------------
+
+    def save(self) -> int:
+        """Begin a call: what it does can be undone; return what :meth:`undo` needs."""
+        self._changes.clear()
+        return self.serial
+
+    def undo(self, serial: int) -> None:
+        """Put back what was there when the call began."""
+        for shelf, rows, flag in reversed(self._changes):
+            shelf.state[rows] &= np.uint8(255 - flag)
+        self._changes.clear()
+        while self._shelves and self._shelves[-1].first >= serial:
+            self._shelves.pop()
+        if self._shelves and self.serial > serial:
+            shelf = self._shelves[-1]
+            keep = serial - shelf.first
+            block = shelf.whole().take(np.arange(keep, dtype=np.int64))
+            shelf.blocks, shelf.length = [block], keep
+            shelf.state[keep:] = 0
+        self.serial = serial
+
+    def commit(self) -> None:
+        """End a call that went well: forget what is over."""
+        self._changes.clear()
+        self._shelves = [s for s in self._shelves if not (s.state[: s.length] & _GONE).all() or not s.length]
+
+    # -- snapshot and restore --------------------------------------------------------
+
+    def blocks(self) -> list[Block]:
+        """Return the tuples that wait; ``keep`` tells which have found no partner yet."""
+        made = []
+        for shelf in self._shelves:
+            state = shelf.state[: shelf.length]
+            rows = np.flatnonzero((state & _GONE) == 0)
+            if len(rows):
+                block = shelf.whole().take(rows)
+                made.append(Block(block.times, block.columns, block.numbers, (state[rows] & _MATCHED) == 0))
+        return made
+
+    def restore(self, block: Block) -> None:
+        """Take back a block of :meth:`blocks`."""
+        serials = block.columns[self.column].values
+        lonely = np.ones(len(block), dtype=np.bool_) if block.keep is None else block.keep
+        # Serial numbers in a shelf have no gaps: what is missing in between is over.
+        shelf = _Shelf(int(serials[0]))
+        shelf.state = np.full(int(serials[-1] - serials[0]) + 1, _GONE | _MATCHED, dtype=np.uint8)
+        rows = serials - serials[0]
+        shelf.state[rows] = np.where(lonely, 0, _MATCHED)
+        spread = np.zeros(len(shelf.state), dtype=np.int64)
+        spread[rows] = np.arange(len(block))
+        shelf.append(Block(block.times, block.columns, block.numbers).take(spread))
+        self._shelves.insert(bisect_right([s.first for s in self._shelves], shelf.first), shelf)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(block.nbytes for shelf in self._shelves for block in shelf.blocks)
+
+    def __len__(self) -> int:
+        return sum(int(((s.state[: s.length] & _GONE) == 0).sum()) for s in self._shelves)

@@ -1,0 +1,191 @@
+"""Hops: the searches along the routes of many streams and many queries.
+
+A tuple that arrives goes through the windows of the others one by one (MJoin; WJSP §3.1,
+CellJoin §7.1). What it has joined so far looks for partners in the next window: a *hop*.
+Terms that go the same way and whose boxes are alike share the hop: it searches for the
+weakest of their boxes, and what each of them asks beyond that is checked afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from crosswind.plan.alike import fill, skeleton, weaker
+from crosswind.plan.box import Condition, Dimension, box_of
+from crosswind.plan.compile import Access
+from crosswind.plan.logic import And, Atom, Formula, conjuncts
+from crosswind.plan.terms import Term, units_in
+from crosswind.query.tree import Call, Expr
+
+__all__ = ["Hop", "Order", "hops_of", "plain_order"]
+
+Order = Callable[[Term, int], tuple[int, ...]]
+"""Which way a term goes from a source: the other units, in turn."""
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One search: what is joined so far looks for partners in the window of ``target``.
+
+    ``checks`` has, for each of ``terms`` (numbers of the plan's terms), what is left to be
+    checked for a candidate; ``parts`` what the hop decides in all. Terms in ``done`` are
+    complete after it, the others go ``onward``.
+    """
+
+    joined: tuple[int, ...]
+    target: int
+    terms: tuple[int, ...]
+    dimensions: tuple[Dimension, ...]
+    checks: tuple[Formula, ...]
+    parts: tuple[tuple[Formula, ...], ...]
+    done: tuple[int, ...]
+    onward: tuple[Hop, ...]
+
+
+@dataclass(frozen=True)
+class _Traveller:
+    """A term on its way: the windows before it, and what is not decided yet."""
+
+    number: int
+    order: tuple[int, ...]
+    left: tuple[Formula, ...]
+    ready: tuple[Formula, ...] = ()
+    dimensions: tuple[Dimension, ...] = ()
+
+
+def hops_of(
+    terms: tuple[Term, ...], numbers: tuple[int, ...], source: int, order: Order, accesses: tuple[Access, ...]
+) -> tuple[Hop, ...]:
+    """Return the hops of tuples of ``source`` for the terms with the given ``numbers``.
+
+    ``order`` says which way a term goes from a source; ``accesses`` what windows can be searched by.
+    """
+    travellers = [_Traveller(k, order(terms[k], source), terms[k].parts) for k in numbers if source in terms[k].units]
+    return _onward((source,), travellers, accesses)
+
+
+def plain_order(term: Term, source: int) -> tuple[int, ...]:
+    """Return the way that goes by what is known before any tuple: ties by equality first, then other ties."""
+    joined, rest = {source}, [unit for unit in term.units if unit != source]
+    order = []
+    while rest:
+        chosen = max(rest, key=lambda unit: (_tie(term, joined, unit), -rest.index(unit)))
+        order.append(chosen)
+        rest.remove(chosen)
+        joined.add(chosen)
+    return tuple(order)
+
+
+def _tie(term: Term, joined: set[int], unit: int) -> int:
+    """Say how a unit is tied to what is joined: 2 by an equality, 1 by something else, 0 not at all."""
+    ready = [part for part in term.parts if unit in units_in(part) and units_in(part) <= joined | {unit}]
+    ready = [part for part in ready if units_in(part) != {unit}]
+    keys = [part for part in ready if isinstance(part, Atom) and isinstance(part.expr, Call) and part.expr.op == "eq"]
+    return 2 if keys else 1 if ready else 0
+
+
+def _onward(joined: tuple[int, ...], travellers: list[_Traveller], accesses: tuple[Access, ...]) -> tuple[Hop, ...]:
+    by_target: dict[int, list[_Traveller]] = {}
+    for traveller in travellers:
+        by_target.setdefault(traveller.order[0], []).append(_arrive(joined, traveller, accesses))
+    hops = []
+    for target, arrived in by_target.items():
+        for group in _groups(arrived):
+            hops.append(_hop(joined, target, group, accesses))
+    return tuple(hops)
+
+
+def _arrive(joined: tuple[int, ...], traveller: _Traveller, accesses: tuple[Access, ...]) -> _Traveller:
+    """Find out what can be decided at the next window, and the box it makes there."""
+    target = traveller.order[0]
+    reach = {*joined, target}
+    ready = tuple(part for part in traveller.left if units_in(part) <= reach)
+    left = tuple(part for part in traveller.left if part not in ready)
+    known = {(dimension.expr, dimension.hashed) for dimension in accesses[target].dimensions}
+    dimensions = tuple(d for d in box_of(And(ready), target).dimensions if (d.expr, d.hashed) in known)
+    return replace(traveller, left=left, ready=ready, dimensions=dimensions)
+
+
+def _groups(arrived: list[_Traveller]) -> list[list[_Traveller]]:
+    """Put together the terms that one search serves: their boxes hold the conditions of the first one's."""
+    groups: list[list[_Traveller]] = []
+    for traveller in sorted(arrived, key=lambda t: (len(t.dimensions), t.number)):
+        for group in groups:
+            first = group[0]
+            if bool(first.dimensions) == bool(traveller.dimensions) and _covers(first, traveller):
+                group.append(traveller)
+                break
+        else:
+            groups.append([traveller])
+    return groups
+
+
+def _conditions(traveller: _Traveller) -> dict[tuple[Expr, object], tuple[Dimension, Condition | None]]:
+    """Return what the box asks, by dimension and skeleton of the comparison."""
+    asked: dict[tuple[Expr, object], tuple[Dimension, Condition | None]] = {}
+    for dimension in traveller.dimensions:
+        if dimension.hashed:
+            asked[dimension.expr, dimension.partner] = (dimension, None)
+        for condition in dimension.conditions:
+            pattern = skeleton(condition.atom, sums=True)[0]
+            asked.setdefault((dimension.expr, (pattern, condition.upper)), (dimension, condition))
+    return asked
+
+
+def _covers(first: _Traveller, other: _Traveller) -> bool:
+    return _conditions(first).keys() <= _conditions(other).keys()
+
+
+def _hop(joined: tuple[int, ...], target: int, group: list[_Traveller], accesses: tuple[Access, ...]) -> Hop:
+    dimensions = group[0].dimensions
+    for other in group[1:]:
+        dimensions = _weakest(dimensions, other)
+    checks = tuple(_check(traveller, dimensions, target, accesses[target].required) for traveller in group)
+    done = tuple(t.number for t in group if len(t.order) == 1)
+    going = [replace(t, order=t.order[1:]) for t in group if len(t.order) > 1]
+    onward = _onward((*joined, target), going, accesses)
+    numbers = tuple(t.number for t in group)
+    return Hop(joined, target, numbers, dimensions, checks, tuple(t.ready for t in group), done, onward)
+
+
+def _weakest(dimensions: tuple[Dimension, ...], other: _Traveller) -> tuple[Dimension, ...]:
+    """Widen the box so that it holds that of ``other`` too."""
+    asked = _conditions(other)
+    made = []
+    for dimension in dimensions:
+        conditions, widened = [], False
+        for condition in dimension.conditions:
+            pattern, numbers = skeleton(condition.atom, sums=True)
+            theirs = asked[dimension.expr, (pattern, condition.upper)][1]
+            if theirs is None:
+                continue
+            atom = fill(pattern, weaker(pattern, numbers, skeleton(theirs.atom, sums=True)[1]))
+            widened |= atom != condition.atom
+            conditions.append(replace(condition, atom=atom, loose=condition.loose or theirs.loose))
+        equality = dimension.equality and not widened
+        made.append(replace(dimension, conditions=tuple(conditions), equality=equality))
+    return tuple(made)
+
+
+def _check(traveller: _Traveller, dimensions: tuple[Dimension, ...], target: int, required: bool) -> Formula:
+    """Return what a candidate must still satisfy to be one of the term: all that the box does not settle."""
+    settled = set()
+    if required:
+        settled = {c.atom for d in dimensions for c in d.conditions if not any(x.loose for x in d.conditions)}
+    rest = [part for part in traveller.ready if not _is_settled(part, target, settled)]
+    return rest[0] if len(rest) == 1 else And(tuple(rest))
+
+
+def _is_settled(part: Formula, target: int, settled: set[Expr]) -> bool:
+    """Whether the comparisons that make ``part`` a box are among those that the search has made."""
+    if not isinstance(part, Atom):
+        return False
+    own = box_of(part, target)
+    atoms = [condition.atom for dimension in own.dimensions for condition in dimension.conditions]
+    return bool(atoms) and not list(_left(own.residual)) and all(atom in settled for atom in atoms)
+
+
+def _left(residual: Formula) -> tuple[Formula, ...]:
+    """Return what a box leaves to be checked."""
+    return tuple(part for part in conjuncts(residual) if part != And(()))

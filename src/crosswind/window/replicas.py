@@ -1,0 +1,104 @@
+"""A window that is arranged in several ways at once.
+
+With many streams or queries a window is searched by different columns: R looks for S.d, T for
+S.e. A run can lie in one order only, so the window is kept once for each set of columns that
+it is searched by. The copies take and release the same tuples; they differ in which keys come
+first, and in how their runs are arranged.
+"""
+
+from __future__ import annotations
+
+from crosswind.window.block import Block
+from crosswind.window.join_window import Arranger, JoinWindow, Mark, Residents
+from crosswind.window.vector import Layout
+
+__all__ = ["Replicas"]
+
+
+class Replicas:
+    """Copies of one window; to the outside it is one.
+
+    Parameters
+    ----------
+    layouts : tuple of Layout
+        The columns: keys, slots, payload.
+    capacity : int
+        Tuples in a basic window when it is sealed.
+    keys : int
+        How many of the first columns are keys.
+    numbered : bool
+        Whether tuples carry sequence numbers.
+    """
+
+    def __init__(self, layouts: tuple[Layout, ...], capacity: int, keys: int, numbered: bool) -> None:
+        self._layouts = layouts
+        self._capacity = capacity
+        self._keys = keys
+        self._numbered = numbered
+        self._copies: list[JoinWindow] = []
+        self._orders: list[tuple[int, ...]] = []
+
+    def add(self, own: tuple[int, ...], arranger: Arranger | None) -> int:
+        """Keep a copy that is searched by the keys ``own``; return its number."""
+        rest = tuple(k for k in range(self._keys) if k not in own)
+        order = (*own, *rest, *range(self._keys, len(self._layouts)))
+        layouts = tuple(self._layouts[k] for k in order)
+        blocks = self.blocks()
+        copy = JoinWindow(layouts, self._capacity, len(own), self._numbered, arranger if own else None)
+        self._copies.append(copy)
+        self._orders.append(order)
+        for block in blocks:
+            copy.append(_reordered(block, order))
+        return len(self._copies) - 1
+
+    def __len__(self) -> int:
+        return len(self._copies[0]) if self._copies else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, by all copies."""
+        return sum(copy.nbytes for copy in self._copies)
+
+    def append(self, block: Block) -> None:
+        """Insert the tuples of ``block``."""
+        for copy, order in zip(self._copies, self._orders, strict=True):
+            copy.append(_reordered(block, order))
+
+    def settle(self) -> None:
+        """Arrange what has been sealed, and merge runs of about one size."""
+        for copy in self._copies:
+            copy.settle()
+
+    def expire(self, oldest_time: int | None, oldest_number: int | None) -> int:
+        """Release basic windows that lie wholly before both limits; return how many tuples went."""
+        return [copy.expire(oldest_time, oldest_number) for copy in self._copies][0]
+
+    def clear(self) -> None:
+        """Release everything."""
+        for copy in self._copies:
+            copy.clear()
+
+    def mark(self) -> tuple[Mark, ...]:
+        """Return where the window ends, for :meth:`cut`."""
+        return tuple(copy.mark() for copy in self._copies)
+
+    def cut(self, mark: tuple[Mark, ...]) -> None:
+        """Forget what was appended since ``mark`` (nothing may have been settled or released)."""
+        for copy, place in zip(self._copies, mark, strict=True):
+            copy.cut(place)
+
+    def blocks(self) -> list[Block]:
+        """Return the tuples, oldest basic window first, with their keys as they came."""
+        if not self._copies:
+            return []
+        order = self._orders[0]
+        back = tuple(order.index(k) for k in range(len(order)))
+        return [_reordered(block, back) for block in self._copies[0].blocks()]
+
+    def residents(self, copy: int) -> Residents:
+        """Return the basic windows of one copy as kernels see them."""
+        return self._copies[copy].residents()
+
+
+def _reordered(block: Block, order: tuple[int, ...]) -> Block:
+    return Block(block.times, tuple(block.columns[k] for k in order), block.numbers, block.keep)
