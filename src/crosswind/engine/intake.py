@@ -18,14 +18,14 @@ from crosswind.io.arrow import (
     leaf_vector,
     plain_vector,
 )
-from crosswind.plan.box import Dimension
+from crosswind.plan.box import Dimension, key_bits
 from crosswind.plan.compile import Plan
 from crosswind.plan.keys import encode
 from crosswind.plan.logic import And, Formula, atoms_of
 from crosswind.plan.physical import Storage, arrow_storage, arrow_width, machine_dtype, storage_of
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, roles_of
-from crosswind.query.types import Kind, sql_type
+from crosswind.query.types import Kind, SqlType, sql_type
 from crosswind.window.block import Block
 from crosswind.window.vector import Layout, Vector, address
 
@@ -242,14 +242,19 @@ def _blank(vector: Vector, count: int) -> Vector:
 
 def _keys(vector: Vector, dimension: Dimension) -> npt.NDArray[Any]:
     """Return the keys of ``vector`` in ``dimension``."""
-    if dimension.hashed:
+    return hashed_keys(vector) if dimension.hashed else plain_keys(vector, dimension.expr.type)
+
+
+def plain_keys(vector: Vector, of: SqlType) -> npt.NDArray[Any]:
+    """Return the keys of values of type ``of``: equal values have equal keys; where there is an order, it is kept."""
+    bits = key_bits(of)
+    if not bits:
         return hashed_keys(vector)
-    of = dimension.expr.type
     if of.kind is Kind.FLOAT and len(vector):
         from crosswind.kernel.arrange import float_keys
 
-        return float_keys(vector.at or address(vector.values), len(vector), of.bits)
-    return encode(vector.values, of, dimension.bits)
+        return float_keys(vector.at or address(vector.values), len(vector), bits)
+    return encode(vector.values, of, bits)
 
 
 def hashed_keys(vector: Vector) -> npt.NDArray[np.int32]:

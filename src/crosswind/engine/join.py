@@ -179,15 +179,27 @@ class LiveJoin:
         to = self._to_ticks(stream, watermark)
         return self._hand_out(self._move({stream: to}), began)
 
+    @property
+    def keeps_snapshots(self) -> bool:
+        """Whether there is more to the state than tuples, so that :meth:`refill` cannot rebuild it."""
+        return self._counted or self._outer is not None
+
+    @property
+    def ages(self) -> tuple[int | None, ...]:
+        """For each unit, how many ticks its tuples wait at most (None: no limit by time)."""
+        return tuple(wait.age for wait in self._waits)
+
     def refill(self, stream: str, batch: Any) -> None:
         """Let tuples of ``stream`` wait that were pushed, and joined, before.
 
         For those who keep what they push: windows are rebuilt from it without a snapshot.
-        Joins with ROWS windows have more state than their tuples; they need a snapshot.
+        Outer joins and ROWS windows have more state than their tuples; they need a snapshot.
         """
         self._check_usable(stream)
-        if self._counted:
-            raise UnsupportedError("a join with ROWS windows cannot be refilled; open it with restore=snapshot.")
+        if self.keeps_snapshots:
+            raise UnsupportedError(
+                "an outer join, or one with ROWS windows, cannot be refilled; open it with restore=snapshot."
+            )
         arrays = read_columns(batch, self._schemas[stream], self._names[stream], stream)
         ticks, _ = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
         for unit in self._units[stream]:

@@ -28,7 +28,7 @@ from crosswind.errors import InputError, did_you_mean
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
 from crosswind.query.format import format_expr
-from crosswind.query.tree import Column, Rows
+from crosswind.query.tree import Column, Expr, Rows
 from crosswind.query.types import UNITS_PER_SECOND, Kind
 
 __all__ = ["LAYOUTS", "Layout", "choose_layout", "describe_layout"]
@@ -46,7 +46,8 @@ class Layout:
 
     ``owner`` is the unit whose tuples are never copied and ``dimension`` the box column of its
     window that decides (hash: all equality columns do); ``width`` is the width of a range;
-    ``sides`` are those of the grid, one a unit. ``hot`` are the hashes or ranges that have a grid
+    ``keys``, with more than two streams, are the expressions of each unit that are equal in every
+    result. ``sides`` are those of the grid, one a unit. ``hot`` are the hashes or ranges that have a grid
     of ``hot_sides`` cells each, its first side the owner's.
     """
 
@@ -56,6 +57,7 @@ class Layout:
     owner: int = 0
     dimension: int = 0
     width: float = 1.0
+    keys: tuple[Expr, ...] = ()
     sides: tuple[int, ...] = ()
     hot: tuple[int, ...] = ()
     hot_sides: tuple[int, int] = (1, 1)
@@ -68,7 +70,7 @@ class Layout:
     def identity(self) -> str:
         """Return a mark of the rules of routing, without the reason for them."""
         rules = [_ROUTING, *(value for name, value in vars(self).items() if name != "reason")]
-        return hashlib.sha256(json.dumps(rules).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(rules, default=repr).encode()).hexdigest()[:16]
 
     def copies(self, unit: int) -> float:
         """Return to how many cells a tuple of ``unit`` goes (about, for ranges)."""
@@ -107,22 +109,70 @@ def choose_layout(
     units = len(plan.units)
     shape = _shape(asked, cells, units)
     count = cells or cores
-    if any(isinstance(unit.stream.window, Rows) for unit in plan.units):
+    if any(isinstance(stream.window, Rows) for entry in plan.queries for stream in entry.query.streams):
         reason = "a ROWS window counts the tuples of the whole stream, so they stay together"
         return Layout("grid", 1, reason, sides=(1,) * units)
+    divided, why = _divisible(plan)
+    if not all(divided):
+        count = math.prod(side for side, free in zip(shape, divided, strict=True) if free) if shape else count
+        weights = [w for w, free in zip(_weights(plan, rates or (1.0,) * units), divided, strict=True) if free]
+        some = iter(_sides(count, weights) if weights else ())
+        sides = tuple(next(some) if free else 1 for free in divided)
+        return Layout("grid", math.prod(sides), why, sides=sides)
     if shape is not None:
         return Layout("grid", math.prod(shape), "asked for", sides=shape)
-    if asked in ("auto", "hash"):
+    if plan.terms:
+        keys = _common_key(plan) if asked in ("auto", "hash") else ()
+        if keys:
+            return Layout("hash", count, "equal keys meet in one cell; nothing is copied", keys=keys)
+    elif asked in ("auto", "hash"):
         for owner, access in enumerate(plan.accesses):
             if any(dimension.equality for dimension in access.dimensions):
                 return Layout("hash", count, "equal keys meet in one cell; nothing is copied", owner)
-    if asked in ("auto", "range"):
+    if asked in ("auto", "range") and not plan.terms:
         found = _range(plan, count, forced=asked == "range")
         if found is not None:
             return found
     sides = _sides(count, _weights(plan, rates or (1.0,) * units))
     reason = "asked for" if asked == "grid" else f"no {_missing(asked)} to route by, so every pair is equally likely"
     return Layout("grid", math.prod(sides), reason, sides=sides)
+
+
+def _divisible(plan: Plan) -> tuple[tuple[bool, ...], str]:
+    """Return whose tuples may be spread over cells (the others go to all of them), and why not all.
+
+    A combination must meet in one cell, so a stream that some query does not have is not spread. A
+    tuple that may come out alone must meet all its partners in one cell, so they are not.
+    """
+    kind = plan.queries[0].query.kind
+    if kind in ("left", "semi", "anti"):
+        return (True, False), f"tuples of {plan.units[0].stream.alias} that match nothing are known in one cell only"
+    if kind == "right":
+        return (False, True), f"tuples of {plan.units[1].stream.alias} that match nothing are known in one cell only"
+    if kind == "full":
+        return (False, False), "tuples of both streams may come out alone, so they all stay together"
+    shared = tuple(all(unit in entry.units for entry in plan.queries) for unit in range(len(plan.units)))
+    return shared, "only streams that every query has are spread"
+
+
+def _common_key(plan: Plan) -> tuple[Expr, ...]:
+    """Return, for one query, an expression of each unit such that all are equal in every result; or nothing."""
+    if len(plan.queries) != 1:
+        return ()
+    classes: list[dict[int, Expr]] = []
+    for key in plan.queries[0].split.keys:
+        left, right = key.left.bare, key.right.bare
+        plain = isinstance(left, Column) and isinstance(right, Column) and left.type == right.type
+        if not plain or not key.exact or key.offset or left is None or right is None:
+            continue
+        ends = {key.left.role: left, key.right.role: right}
+        touched = [c for c in classes if any(c.get(unit) == expr for unit, expr in ends.items())]
+        merged: dict[int, Expr] = {}
+        for known in touched:
+            merged |= known
+        classes = [c for c in classes if c not in touched] + [ends | merged]
+    whole = [c for c in classes if len(c) == len(plan.units) and len({expr.type for expr in c.values()}) == 1]
+    return tuple(whole[0][unit] for unit in range(len(plan.units))) if whole else ()
 
 
 def _missing(asked: str) -> str:

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from crosswind.engine.join import Join
+from crosswind.engine.many import ManyJoin
 
 __all__ = ["CACHE", "CachedJoin", "JoinCache"]
 
@@ -20,7 +21,7 @@ __all__ = ["CACHE", "CachedJoin", "JoinCache"]
 class CachedJoin:
     """A join whose windows hold everything up to ``version`` of a state."""
 
-    join: Join
+    join: Join | ManyJoin
     version: int
     name: str
     nbytes: int

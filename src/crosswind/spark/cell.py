@@ -12,16 +12,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crosswind.engine.join import Join
+from crosswind.engine.many import ManyJoin
 from crosswind.engine.session import open_plan
 from crosswind.errors import SnapshotError
 from crosswind.io.arrow import ticks_of
 from crosswind.io.blocks import concat_batches, read_block, write_block
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.spark.cache import CachedJoin, JoinCache
-from crosswind.spark.spec import JoinSpec
+from crosswind.spark.spec import JoinSpec, by_query
 from crosswind.spark.state import BlockEntry, Manifest, Store, compaction
 
-__all__ = ["Arrival", "Cell", "Report"]
+__all__ = ["Arrival", "Cell", "Found", "Report"]
+
+Found = tuple[str, pa.Table]
+"""Results, and the name of their query (with one query: nothing)."""
 
 _PUSH = 8192
 """Tuples that are pushed at a time."""
@@ -80,14 +84,15 @@ class Cell:
 
     def __init__(self, spec: JoinSpec, store: Store, cache: JoinCache) -> None:
         self._spec, self._store, self._cache = spec, store, cache
-        self._limits = [spec.plan.axis.age_limit(unit.stream.window) for unit in spec.plan.units]
+        self._ages: tuple[int | None, ...] = ()
         self.timer: int | None = None
         """The watermark, in milliseconds, at which to call again even if nothing comes (None: as asked before)."""
 
-    def process(self, arrivals: Sequence[Arrival], milliseconds: int, report: Report) -> Iterator[pa.Table]:
+    def process(self, arrivals: Sequence[Arrival], milliseconds: int, report: Report) -> Iterator[Found]:
         """Join ``arrivals`` under Spark's watermark, and bring the state up to date.
 
-        The state changes only when all results have been taken.
+        Yields results with the name of their query (with many queries). The state changes only
+        when all results have been taken.
         """
         spec = self._spec
         watermark = spec.watermark(milliseconds)
@@ -99,10 +104,11 @@ class Cell:
         report.state_ms += _since(began)
         taken = self._judge(arrivals, watermark, report)
         began = clock.perf_counter()
-        for table in self._join(cached.join, taken, watermark, teach=report.blocks_read > 0):
+        self._ages = cached.join.ages
+        for name, table in self._join(cached.join, taken, watermark, teach=report.blocks_read > 0):
             report.results += table.num_rows
             report.join_ms += _since(began)
-            yield table
+            yield name, table
             began = clock.perf_counter()
         report.join_ms += _since(began)
         began = clock.perf_counter()
@@ -120,9 +126,7 @@ class Cell:
     def _manifest(self) -> Manifest:
         spec = self._spec
         data = self._store.read_manifest()
-        about = (
-            f"{spec.layout.kind} layout, {spec.layout.cells} cells; {' '.join(spec.plan.queries[0].query.sql.split())}"
-        )
+        about = f"{spec.layout.kind} layout, {spec.layout.cells} cells; {spec.sql}"
         if data is None:
             return Manifest(spec.identity(), about, uuid.uuid4().hex)
         manifest = Manifest.from_bytes(data)
@@ -143,7 +147,7 @@ class Cell:
             report.cache_hits += 1
             return cached
         missing = self._missing(manifest, cached) if cached is not None and known else None
-        if cached is None or missing is None or self._spec.counted:
+        if cached is None or missing is None or cached.join.keeps_snapshots:
             missing = manifest.blocks
             cached = CachedJoin(self._new_join(), 0, "", 0)
             report.cache_misses += 1
@@ -165,7 +169,7 @@ class Cell:
         later = [entry for entry in manifest.blocks if entry.last > cached.version]
         return later if all(entry.first > cached.version for entry in later) else None
 
-    def _new_join(self) -> Join:
+    def _new_join(self) -> Join | ManyJoin:
         spec = self._spec
         return open_plan(spec.plan, dict.fromkeys(spec.units, INT64_MAX), index=spec.index)
 
@@ -190,7 +194,7 @@ class Cell:
 
     # -- joining -------------------------------------------------------------
 
-    def _join(self, join: Join, taken: list[_Taken], watermark: int, *, teach: bool) -> Iterator[pa.Table]:
+    def _join(self, join: Join | ManyJoin, taken: list[_Taken], watermark: int, *, teach: bool) -> Iterator[Found]:
         """Push everything in time order, a bounded portion at a time."""
         whole = []
         for unit, part in enumerate(taken):
@@ -211,17 +215,13 @@ class Cell:
             for k, (name, batch, times) in enumerate(whole):
                 stop = int(np.searchsorted(times, min(ends), side="right"))
                 if stop > at[k]:
-                    table = join.push(name, batch.slice(at[k], stop - at[k]))
+                    yield from by_query(join.push(name, batch.slice(at[k], stop - at[k])))
                     at[k] = stop
-                    if table.num_rows:
-                        yield table
             if size == _LESSON:
                 join.arrange()
                 size = _PUSH
         if watermark > INT64_MIN:
-            table = join.advance_to(watermark)
-            if table.num_rows:
-                yield table
+            yield from by_query(join.advance_to(watermark))
 
     # -- after ---------------------------------------------------------------
 
@@ -229,17 +229,20 @@ class Cell:
         name, watermark = uuid.uuid4().hex[:12], self._spec.watermark(milliseconds)
         manifest.next_version(name)
         manifest.watermark = None if watermark == INT64_MIN else watermark
-        if self._spec.counted:
+        stats, due = cached.join.stats, None
+        if cached.join.keeps_snapshots:
             self._write_snapshot(manifest, cached.join)
+            if stats.held or any(stats.window_tuples.values()):  # the next watermark may bring something out
+                due = milliseconds + 1
         else:
             self._write_blocks(manifest, taken, watermark)
-        due = milliseconds + 1 if cached.join.stats.held else self._expiry(manifest)
+            due = self._expiry(manifest)
         if due is not None and (manifest.timer is None or not milliseconds < manifest.timer <= due):
             self.timer = manifest.timer = due
         self._store.write_manifest(manifest.to_bytes())
         cached.version, cached.name = manifest.version, name
 
-    def _write_snapshot(self, manifest: Manifest, join: Join) -> None:
+    def _write_snapshot(self, manifest: Manifest, join: Join | ManyJoin) -> None:
         data = join.snapshot()
         for name in manifest.snapshot:
             self._store.remove(name)
@@ -255,7 +258,7 @@ class Cell:
                 self._add(manifest, unit, version, version, part.batches[0], part.times[0])
         kept = []
         for entry in manifest.blocks:
-            limit = self._limits[entry.unit]
+            limit = self._ages[entry.unit]
             if limit is not None and entry.time_max < max(INT64_MIN, watermark - limit):
                 self._store.remove(entry.name)
             else:
@@ -296,7 +299,7 @@ class Cell:
         """Return the watermark, in milliseconds, at which the first block is no longer needed."""
         times = []
         for entry in manifest.blocks:
-            limit = self._limits[entry.unit]
+            limit = self._ages[entry.unit]
             if limit is not None:
                 times.append(entry.time_max + limit + 1)
         return self._spec.milliseconds(min(times)) if times else None

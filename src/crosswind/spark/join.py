@@ -23,7 +23,7 @@ from crosswind.spark.progress import METRICS, counters
 from crosswind.spark.schema import arrow_schema, spark_type
 from crosswind.spark.session import check_stateful, cores_of
 from crosswind.spark.skew import SAMPLE_ROWS, with_hot_places
-from crosswind.spark.spec import JoinSpec, result_schema, unit_plan
+from crosswind.spark.spec import QUERY, JoinSpec, result_schema, unit_plan
 from crosswind.spark.static import StaticCells
 
 __all__ = ["explain", "join"]
@@ -37,7 +37,7 @@ def join(
     *,
     time: str | Mapping[str, str] = "ts",
     lateness: Any = "0s",
-    layout: str | tuple[int, int] = "auto",
+    layout: str | tuple[int, ...] = "auto",
     cells: int | None = None,
     index: str = "auto",
     cache_mb: int = _CACHE_MB,
@@ -48,7 +48,7 @@ def join(
     Parameters
     ----------
     query : str or mapping of str to str
-        The SQL text.
+        The SQL text; a mapping of names to texts runs many queries in one operator.
     frames : mapping of str to DataFrame
         The DataFrame of each stream; all streaming, or all static.
     time : str or mapping of str to str
@@ -56,9 +56,9 @@ def join(
         (then Spark's watermark counts its units as milliseconds).
     lateness : str, timedelta, int or mapping of stream to one of these
         How much older than the newest tuple of its stream a tuple may be.
-    layout : str or (int, int)
-        How pairs are spread over cells: ``auto``, ``hash``, ``range``, ``grid``, or the rows
-        and columns of a grid. Every layout gives the same rows.
+    layout : str or tuple of int
+        How pairs are spread over cells: ``auto``, ``hash``, ``range``, ``grid``, or the sides of
+        a grid, one a stream. Every layout gives the same rows.
     cells : int, optional
         How many cells; as many as there are cores, if left out.
     index : str
@@ -72,7 +72,8 @@ def join(
     Returns
     -------
     DataFrame
-        The columns of SELECT. Nothing runs before you write or collect it.
+        The columns of SELECT; with many queries a column ``query`` and the union of their
+        columns. Nothing runs before you write or collect it.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def join(
     blocks = reduce(lambda left, right: left.unionByName(right), packed).drop("time", "start")
     joined = blocks.groupBy("cell").transformWithStateInPandas(CellProcessor(spec), OUTPUT, "append", "EventTime")
     observed = joined.observe(f"{METRICS}_{spec.identity()}", *counters())
-    return observed.mapInArrow(Unpack(result_schema(spec.plan)), schema)
+    return observed.mapInArrow(Unpack(result_schema(spec.plan, many=spec.many), spec.many), schema)
 
 
 def explain(
@@ -103,7 +104,7 @@ def explain(
     frames: Mapping[str, Any],
     *,
     time: str | Mapping[str, str] = "ts",
-    layout: str | tuple[int, int] = "auto",
+    layout: str | tuple[int, ...] = "auto",
     cells: int | None = None,
     sample: Mapping[str, Any] | None = None,
 ) -> str:
@@ -137,14 +138,17 @@ def _spec(
             f"lateness names the stream '{unknown[0]}', the query has {', '.join(dict.fromkeys(sources))}."
         )
     units = [unit.stream.name for unit in plan.units]
-    ticks = lateness_of(plan, {unit: by_source.get(source, 0) for unit, source in zip(units, sources, strict=True)})
+    spans = {unit: by_source.get(source, 0) for unit, source in zip(units, sources, strict=True)}
+    ticks = lateness_of(plan, spans, schemas)
     cores = cores_of(spark)
     chosen = choose_layout(plan, layout, cells, cores=cores)
     if sample is not None:
         tables = _samples(sample, schemas)
         by_unit = {unit: tables[source] for unit, source in enumerate(sources) if source in tables}
         chosen = with_hot_places(plan, chosen, by_unit, cores)
-    spec = JoinSpec(plan, chosen, sources, tuple(ticks[unit] for unit in units), index, cache_mb << 20)
+    spec = JoinSpec(
+        plan, chosen, sources, tuple(ticks[unit] for unit in units), index, cache_mb << 20, not isinstance(query, str)
+    )
     return spec, streaming, spark
 
 
@@ -203,16 +207,19 @@ def _static(spec: JoinSpec, frames: Mapping[str, Any], schema: st.StructType) ->
 
 def _result_type(spec: JoinSpec, frames: Mapping[str, Any]) -> st.StructType:
     """Return the Spark schema of the results: columns that pass through keep their very type."""
-    entry = spec.plan.queries[0]
-    fields = []
-    for output in entry.query.outputs:
-        expr = output.expr
-        if isinstance(expr, Column):
-            source = spec.sources[entry.units[expr.role]]
-            fields.append(st.StructField(output.name, frames[source].schema[expr.name].dataType))
-        else:
-            fields.append(st.StructField(output.name, spark_type(output.arrow)))
-    return st.StructType(fields)
+    fields: dict[str, st.StructField] = {}
+    if spec.many:
+        fields[QUERY] = st.StructField(QUERY, st.StringType())
+    for entry in spec.plan.queries:
+        for output in entry.query.outputs:
+            expr = output.expr
+            if isinstance(expr, Column):
+                field = frames[spec.sources[entry.units[expr.role]]].schema[expr.name]
+                made = st.StructField(output.name, field.dataType)
+            else:
+                made = st.StructField(output.name, spark_type(output.arrow))
+            fields.setdefault(output.name, made)
+    return st.StructType(list(fields.values()))
 
 
 def _quoted(name: str) -> str:

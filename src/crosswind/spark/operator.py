@@ -12,7 +12,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from crosswind.io.blocks import concat_batches, read_block, write_block
 from crosswind.spark.cache import CACHE
-from crosswind.spark.cell import Arrival, Cell, Report
+from crosswind.spark.cell import Arrival, Cell, Found, Report
 from crosswind.spark.spec import JoinSpec
 
 __all__ = ["OUTPUT", "CellProcessor", "SparkStore", "result_blocks"]
@@ -21,7 +21,7 @@ _RESULT_ROWS = 1 << 16
 """Rows of a result block."""
 
 _COUNTERS = ", ".join(f"{f.name} {'double' if f.name.endswith('_ms') else 'long'}" for f in fields(Report))
-OUTPUT = f"block binary, rejected long, {_COUNTERS}"
+OUTPUT = f"query string, block binary, rejected long, {_COUNTERS}"
 """The columns of what cells give out: result blocks, and a row of counters a cell and micro-batch."""
 
 
@@ -67,47 +67,48 @@ class CellProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
         """Join what came for one cell."""
-        arrivals, rejected = [], 0
+        arrivals, report, rejected = [], Report(), 0
         for frame in rows:
             rejected += int(frame["rejected"].sum())
+            report.tuples += int(frame["tuples"][frame["block"].isna()].sum())
             for unit, primary, block in zip(frame["unit"], frame["is_primary"], frame["block"], strict=True):
                 if block is not None:
                     arrivals.append(Arrival(int(unit), bool(primary), read_block(block)))
-        yield from self._process(arrivals, rejected, timerValues)
+        yield from self._process(arrivals, rejected, report, timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
         """Give out what the watermark alone completes, and release what it has passed."""
-        yield from self._process([], 0, timerValues)
+        yield from self._process([], 0, Report(), timerValues)
 
     def close(self) -> None:
         """Nothing to release: joins stay in the cache of the process."""
 
-    def _process(self, arrivals: list[Arrival], rejected: int, timer_values: TimerValues) -> Iterator[pd.DataFrame]:
-        report = Report()
+    def _process(
+        self, arrivals: list[Arrival], rejected: int, report: Report, timer_values: TimerValues
+    ) -> Iterator[pd.DataFrame]:
         cell = Cell(self._spec, self._store, CACHE)
         now = timer_values.getCurrentWatermarkInMs()
-        for block in result_blocks(cell.process(arrivals, now, report)):
-            yield _row(Report(), 0, block)
+        for query, block in result_blocks(cell.process(arrivals, now, report)):
+            yield _row(Report(), 0, query, block)
         if cell.timer is not None:
             self._handle.registerTimer(cell.timer)
         if arrivals or rejected or report != Report():
-            yield _row(report, rejected, None)
+            yield _row(report, rejected, None, None)
 
 
-def result_blocks(tables: Iterable[pa.Table]) -> Iterator[bytes]:
-    """Yield results as blocks of a good size."""
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for table in tables:
+def result_blocks(found: Iterable[Found]) -> Iterator[tuple[str, bytes]]:
+    """Yield results as blocks of a good size, each with the name of its query."""
+    waiting: dict[str, list[pa.RecordBatch]] = {}
+    for query, table in found:
         for batch in table.to_batches(max_chunksize=_RESULT_ROWS):
-            waiting.append(batch)
-            rows += batch.num_rows
-            if rows >= _RESULT_ROWS:
-                yield write_block(concat_batches(waiting))
-                waiting, rows = [], 0
-    if rows:
-        yield write_block(concat_batches(waiting))
+            mine = waiting.setdefault(query, [])
+            mine.append(batch)
+            if sum(part.num_rows for part in mine) >= _RESULT_ROWS:
+                yield query, write_block(concat_batches(waiting.pop(query)))
+    for query, batches in waiting.items():
+        yield query, write_block(concat_batches(batches))
 
 
-def _row(report: Report, rejected: int, block: bytes | None) -> pd.DataFrame:
-    return pd.DataFrame({"block": [block], "rejected": [rejected], **{k: [v] for k, v in vars(report).items()}})
+def _row(report: Report, rejected: int, query: str | None, block: bytes | None) -> pd.DataFrame:
+    counted = {name: [value] for name, value in vars(report).items()}
+    return pd.DataFrame({"query": [query], "block": [block], "rejected": [rejected], **counted})

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from crosswind.io.blocks import read_block, write_block
 from crosswind.spark.route import Routed, Router, needed_columns
-from crosswind.spark.spec import JoinSpec
+from crosswind.spark.spec import JoinSpec, widen
 
 __all__ = ["PACKED", "PACKED_SCHEMA", "Pack", "Unpack"]
 
@@ -18,7 +18,7 @@ _ROWS = 1 << 17
 
 PACKED = "cell int, unit int, is_primary boolean, time timestamp, start long, tuples long, rejected long, block binary"
 """The columns of packed blocks: ``time`` is the greatest in the block (as Spark's watermark wants it), ``start``
-the least, in ticks; ``rejected`` counts tuples without a time."""
+the least, in ticks; ``rejected`` counts tuples without a time. A row without a block counts what joins nothing."""
 
 PACKED_SCHEMA = pa.schema(
     [
@@ -94,8 +94,9 @@ class Pack:
             "rejected": [0] * len(shipments),
             "block": [write_block(shipment.batch) for shipment in shipments],
         }
-        if routed.rejected:  # they have no time and no cell, only a count
-            row = (self._keys[0], self._unit, True, None, None, 0, routed.rejected, None)
+        if routed.passed or routed.rejected:  # nothing to join, but the clock moves and counts count
+            time = None if routed.time_max is None else self._spec.microseconds(routed.time_max, stream)
+            row = (self._keys[0], self._unit, True, time, None, routed.passed, routed.rejected, None)
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
         arrays = [pa.array(values, field.type) for values, field in zip(columns.values(), PACKED_SCHEMA, strict=True)]
@@ -103,14 +104,23 @@ class Pack:
 
 
 class Unpack:
-    """Turns result blocks into rows (for ``mapInArrow``)."""
+    """Turns result blocks into rows (for ``mapInArrow``).
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The columns of all queries.
+    many : bool
+        Whether blocks are of several queries.
+    """
+
+    def __init__(self, schema: pa.Schema, many: bool) -> None:
+        self._schema, self._many = schema, many
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all blocks."""
         for batch in batches:
-            for data in batch.column("block"):
+            for query, data in zip(batch.column("query"), batch.column("block"), strict=True):
                 if data.is_valid:
-                    yield read_block(data.as_buffer())
+                    rows = read_block(data.as_buffer())
+                    yield widen(rows, query.as_py(), self._schema) if self._many else rows

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crosswind.engine.index import Index
-from crosswind.engine.intake import Intake
+from crosswind.engine.intake import Intake, plain_keys
 from crosswind.engine.probe import Prober
-from crosswind.io.arrow import carried_vector, read_columns, ticks_of
+from crosswind.io.arrow import carried_vector, column_of, leaf_vector, read_columns, ticks_of
 from crosswind.plan.compile import Plan
 from crosswind.plan.keys import value_of
 from crosswind.plan.layout import Layout
@@ -48,11 +48,16 @@ class Shipment:
 
 @dataclass(frozen=True)
 class Routed:
-    """Where the tuples of a batch go, how many came, and how many had no time."""
+    """Where the tuples of a batch go; how many go nowhere, since they can join nothing; how many had no time.
+
+    ``time_max`` is the greatest time of all (None: there were none): a tuple that joins nothing
+    still moves the clock.
+    """
 
     shipments: list[Shipment]
-    tuples: int
+    passed: int
     rejected: int
+    time_max: int | None
 
 
 @dataclass(frozen=True)
@@ -93,9 +98,11 @@ class Router:
         self._intake = Intake(plan, unit)
         self.columns = needed_columns(plan, unit)
         self.schema = pa.schema([self._stream.schema.field(name) for name in self.columns])
-        self._counted = any(isinstance(entry.stream.window, Rows) for entry in plan.units)
+        streams = [stream for entry in plan.queries for stream in entry.query.streams]
+        self._counted = any(isinstance(stream.window, Rows) for stream in streams)
+        self._whole = self._counted or plan.queries[0].query.kind != "inner"
         self._access = plan.accesses[layout.owner]
-        self._owns = unit == layout.owner
+        self._owns = unit == layout.owner or bool(layout.keys)
         self._prober = None
         if not self._owns and layout.kind in ("hash", "range"):
             self._prober = Prober(plan, unit, self._intake, Index(self._access.dimensions, "scan"))
@@ -110,21 +117,23 @@ class Router:
             arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
             ticks = ticks[rows]
         if not len(ticks):
-            return Routed([], 0, rejected)
+            return Routed([], 0, rejected, None)
         rows, cells, primary = self._places(arrays, ticks)
         batch = pa.RecordBatch.from_arrays(list(arrays.values()), schema=self.schema)
-        return Routed(list(_ship(batch, ticks, rows, cells, primary)), len(ticks), rejected)
+        shipments = _ship(batch, ticks, rows, cells, primary)
+        return Routed(shipments, len(ticks) - int(primary.sum()), rejected, int(ticks.max()))
 
     def _places(self, arrays: Mapping[str, pa.Array], ticks: _Ints) -> tuple[_Ints, _Ints, npt.NDArray[np.bool_]]:
         """Return rows, their cells, and which of these is a row's first; rows that join nothing are missing."""
-        if self._counted:  # even tuples that fail the filter count
-            rows = np.arange(len(ticks))
-            return rows, np.zeros_like(rows), np.ones(len(rows), dtype=np.bool_)
-        block = self._intake.prepare(arrays, ticks, True)
-        keep = np.arange(len(ticks)) if block.keep is None else np.flatnonzero(block.keep)
         layout = self._layout
+        keep = np.arange(len(ticks))
+        if not self._whole:
+            block = self._intake.prepare(arrays, ticks, True)
+            keep = keep if block.keep is None else np.flatnonzero(block.keep)
         if layout.kind == "grid":
             chosen = _grid(keep, self._content(arrays)[keep], 0, layout.sides, self._unit)
+        elif layout.keys:
+            chosen = self._keyed(keep, arrays)
         elif self._owns:
             chosen = self._owned(keep, block, arrays)
         else:
@@ -156,6 +165,16 @@ class Router:
             return self._owned_places(keep, block)
         sought = self._sought_places(keep, block)
         return np.concatenate([places for _, places in sought.narrow]) if sought.narrow else np.empty(0, np.int64)
+
+    def _keyed(self, keep: _Ints, arrays: Mapping[str, pa.Array]) -> list[tuple[_Ints, _Ints]]:
+        """Return the cell of each tuple's key; tuples without one join nothing."""
+        from crosswind.kernel.arrange import hash_keys
+
+        expr = self._layout.keys[self._unit]
+        vector = leaf_vector(arrays[column_of(expr)], expr)
+        rows = keep if vector.valid is None else keep[vector.valid[keep] != 0]
+        keys = plain_keys(vector, expr.type)
+        return [(rows, _spread(hash_keys([keys])[rows]) % self._layout.cells)]
 
     def _owned_places(self, keep: _Ints, block: Block) -> _Ints:
         """Return the hash or range number of each owned tuple."""
@@ -239,6 +258,8 @@ def _ship(
     batch: pa.RecordBatch, ticks: _Ints, rows: _Ints, cells: _Ints, primary: npt.NDArray[np.bool_]
 ) -> list[Shipment]:
     """Return the tuples cell by cell, copies apart."""
+    if not len(rows):
+        return []
     order = np.argsort(2 * cells + ~primary, kind="stable")
     groups = (2 * cells + ~primary)[order]
     starts = np.flatnonzero(np.diff(groups, prepend=-1))

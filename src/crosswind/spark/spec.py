@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -15,9 +15,12 @@ from crosswind.errors import InputError
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan, compile_plan
 from crosswind.plan.layout import Layout
-from crosswind.query.tree import Query, Rows
+from crosswind.query.tree import Query
 
-__all__ = ["JoinSpec", "unit_plan"]
+__all__ = ["QUERY", "JoinSpec", "by_query", "result_schema", "unit_plan", "widen"]
+
+QUERY = "query"
+"""The column that names the query, where there are many."""
 
 _MICROSECONDS_MAX = 2**63 - 1
 
@@ -27,7 +30,7 @@ class JoinSpec:
     """A join on Spark, complete: every unit of ``plan`` has a stream name of its own.
 
     ``sources`` names the frame that each unit reads; ``lateness`` is in ticks, by unit;
-    ``cache_bytes`` bounds what a worker process keeps decoded.
+    ``cache_bytes`` bounds what a worker process keeps decoded; ``many``: results name their query.
     """
 
     plan: Plan
@@ -36,6 +39,7 @@ class JoinSpec:
     lateness: tuple[int, ...]
     index: str
     cache_bytes: int
+    many: bool = False
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -43,9 +47,10 @@ class JoinSpec:
         return tuple(unit.stream.name for unit in self.plan.units)
 
     @property
-    def counted(self) -> bool:
-        """Whether some window is a ROWS window, so that tuples wait for the order."""
-        return any(isinstance(unit.stream.window, Rows) for unit in self.plan.units)
+    def sql(self) -> str:
+        """The text of the queries, in one line."""
+        texts = [" ".join(entry.query.sql.split()) for entry in self.plan.queries]
+        return "; ".join(f"{entry.name}: {text}" for entry, text in zip(self.plan.queries, texts, strict=True))
 
     def identity(self) -> str:
         """Return a mark of what the state of a cell depends on: query, schemas, routing."""
@@ -53,8 +58,7 @@ class JoinSpec:
             [unit.stream.name, unit.stream.time, [(field.name, str(field.type)) for field in unit.stream.schema]]
             for unit in self.plan.units
         ]
-        sql = [" ".join(entry.query.sql.split()) for entry in self.plan.queries]
-        return hashlib.sha256(json.dumps([sql, parts, self.layout.identity()]).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps([self.sql, parts, self.layout.identity()]).encode()).hexdigest()[:16]
 
     # -- Spark's clock and ours ----------------------------------------------
 
@@ -108,6 +112,40 @@ def unit_plan(queries: Mapping[str, Query]) -> tuple[Plan, tuple[str, ...]]:
     return plan, tuple(sources[unit.stream.name] for unit in plan.units)
 
 
-def result_schema(plan: Plan) -> pa.Schema:
-    """Return the Arrow schema of the results of the (one) query of ``plan``."""
-    return pa.schema([pa.field(out.name, out.arrow) for out in plan.queries[0].query.outputs])
+def result_schema(plan: Plan, *, many: bool) -> pa.Schema:
+    """Return the Arrow schema of all results; with many queries, their names and the union of their columns."""
+    fields: dict[str, pa.Field] = {QUERY: pa.field(QUERY, pa.string())} if many else {}
+    for entry in plan.queries:
+        for out in entry.query.outputs:
+            if many and out.name == QUERY:
+                raise InputError(
+                    f"query '{entry.name}' has a column '{QUERY}', which names the query; give it an alias."
+                )
+            known = fields.setdefault(out.name, pa.field(out.name, out.arrow))
+            if known.type != out.arrow:
+                raise InputError(
+                    f"column '{out.name}' is {out.arrow} in query '{entry.name}' and {known.type} in another; "
+                    f"all results come in one DataFrame, so give one of them an alias."
+                )
+    return pa.schema(list(fields.values()))
+
+
+def widen(batch: pa.RecordBatch, query: str, schema: pa.Schema) -> pa.RecordBatch:
+    """Return results of ``query`` with the columns of all queries, and its name."""
+    columns = []
+    for field in schema:
+        if field.name == QUERY:
+            columns.append(pa.repeat(query, batch.num_rows))
+        elif field.name in batch.schema.names:
+            columns.append(batch.column(field.name))
+        else:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def by_query(found: pa.Table | dict[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+    """Yield what a join of one or of many queries returned, with the name of the query, without empty tables."""
+    named = found if isinstance(found, dict) else {"": found}
+    for name, table in named.items():
+        if table.num_rows:
+            yield name, table

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from crosswind.engine.join import Join
+from crosswind.engine.many import ManyJoin
 from crosswind.engine.session import open_plan
 from crosswind.io.blocks import read_block
 from crosswind.plan.axis import INT64_MAX
-from crosswind.spark.spec import JoinSpec
+from crosswind.spark.spec import JoinSpec, by_query, result_schema, widen
 
 __all__ = ["StaticCells"]
 
@@ -24,10 +25,11 @@ class StaticCells:
 
     def __init__(self, spec: JoinSpec) -> None:
         self._spec = spec
+        self._schema = result_schema(spec.plan, many=spec.many)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the results of all cells of a partition."""
-        join: Join | None = None
+        join: Join | ManyJoin | None = None
         current = None
         for batch in batches:
             cells, units = batch.column("cell").to_pylist(), batch.column("unit").to_pylist()
@@ -37,13 +39,18 @@ class StaticCells:
                     continue
                 if join is None or cell != current:
                     if join is not None:
-                        yield from join.finish().to_batches()
+                        yield from self._rows(join.finish())
                     join, current = self._open(), cell
-                yield from join.advance_to(start).to_batches()
-                yield from join.push(self._spec.units[unit], read_block(block.as_buffer())).to_batches()
+                yield from self._rows(join.advance_to(start))
+                yield from self._rows(join.push(self._spec.units[unit], read_block(block.as_buffer())))
         if join is not None:
-            yield from join.finish().to_batches()
+            yield from self._rows(join.finish())
 
-    def _open(self) -> Join:
+    def _rows(self, found: pa.Table | dict[str, pa.Table]) -> Iterator[pa.RecordBatch]:
+        for name, table in by_query(found):
+            for batch in table.to_batches():
+                yield widen(batch, name, self._schema) if self._spec.many else batch
+
+    def _open(self) -> Join | ManyJoin:
         spec = self._spec
         return open_plan(spec.plan, dict.fromkeys(spec.units, INT64_MAX), index=spec.index)

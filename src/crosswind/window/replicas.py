@@ -69,6 +69,11 @@ class Replicas:
         for copy in self._copies:
             copy.settle()
 
+    def arrange(self) -> None:
+        """Arrange at once what was left as it came, in every copy."""
+        for copy in self._copies:
+            copy.arrange()
+
     def expire(self, oldest_time: int | None, oldest_number: int | None) -> int:
         """Release basic windows that lie wholly before both limits; return how many tuples went."""
         return [copy.expire(oldest_time, oldest_number) for copy in self._copies][0]
