@@ -24,6 +24,7 @@ import math
 from dataclasses import dataclass
 
 from crosswind.plan.compile import Plan
+from crosswind.plan.physical import RUN_MAX
 from crosswind.query.tree import Rows
 
 __all__ = ["SIZES", "Constants", "Curve", "curve_of", "waiting_tuples"]
@@ -32,7 +33,6 @@ SIZES = tuple(2**power for power in range(8, 15))
 """Tuples in a basic window that can be chosen: sealing the largest is not felt, and the least can be sealed
 as often as tuples come."""
 
-_LARGEST_RUN = 2**19
 _RATE = 1_000.0
 """Tuples/s that are assumed where only a time is known: the rate of the papers' workload."""
 _UNKNOWN_TUPLES = 60_000.0
@@ -86,7 +86,7 @@ class Curve:
 
     def cost_ns(self, size: float) -> float:
         """Return the cost of a tuple with basic windows of ``size`` (CellJoin's equation 3)."""
-        return self.fixed / size + self.slope * size / 2 + self.level * math.log2(_LARGEST_RUN / size)
+        return self.fixed / size + self.slope * size / 2 + self.level * math.log2(RUN_MAX / size)
 
     @property
     def optimum(self) -> float:

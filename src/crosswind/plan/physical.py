@@ -17,6 +17,7 @@ __all__ = [
     "PROBE_GROUP",
     "RUN_DIMENSION",
     "RUN_HEAD",
+    "RUN_MAX",
     "Storage",
     "arrow_storage",
     "arrow_width",
@@ -36,6 +37,10 @@ length, times, sequence numbers, least and greatest time, arrangement (0: none, 
 
 RUN_DIMENSION = 4
 """Numbers a dimension: address of the keys, address (or 0), base and shift of the half keys."""
+
+RUN_MAX = 1 << 21
+"""Tuples in the largest run. A probe looks into every run, so there should be few; but to merge one must
+not hold up arrivals for long (about 25 ns a tuple)."""
 
 PROBE_GROUP = 32
 """Probes whose cells are found, and asked for, before the first of them is compared."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from crosswind.plan.physical import RUN_DIMENSION, RUN_HEAD
+from crosswind.plan.physical import RUN_DIMENSION, RUN_HEAD, RUN_MAX
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.run import Run
@@ -20,9 +20,6 @@ Resident = BasicWindow | Run
 
 _FAN_IN = 2
 """Runs of about one size that are merged into one; searches grow with the logarithm."""
-
-_RUN_MAX = 1 << 19
-"""Tuples in the largest run: merging it must not hold up arrivals."""
 
 _SHARE = 3
 """A run is at most this part of the window: what has expired in it waits for the rest."""
@@ -149,7 +146,7 @@ class JoinWindow:
             last = self._items[-1] if self._items else None
             if not isinstance(last, BasicWindow) or last.sealed:
                 # a large batch makes one basic window, if that is a small part of the whole
-                room = max(self.capacity, min(len(block) - start, len(self) // _SHARE, _RUN_MAX))
+                room = max(self.capacity, min(len(block) - start, len(self) // _SHARE, RUN_MAX))
                 last = BasicWindow(self.layouts, room, self.numbered)
                 self._items.append(last)
             stop = min(len(block), start + last.capacity - last.length)
@@ -198,7 +195,7 @@ class JoinWindow:
 
     def _merge(self, end: int) -> None:
         """Merge the runs before ``end`` while they are of about one size."""
-        limit = min(_RUN_MAX, max(_FAN_IN * self.capacity, len(self) // _SHARE))
+        limit = min(RUN_MAX, max(_FAN_IN * self.capacity, len(self) // _SHARE))
         while self._arranger is not None and end >= _FAN_IN:
             tail = self._items[end - _FAN_IN : end]
             total = sum(item.length for item in tail)
