@@ -14,8 +14,9 @@ import pyarrow.parquet
 import pytest
 
 from crosswind.errors import JobError
+from crosswind.io.endpoints import FileSink, FileSource, source_of_file
 from crosswind.io.files import FileStream, ResultWriter, merged_by_time
-from crosswind.io.job import FileSink, FileSource, load_job, source_of_file
+from crosswind.io.job import load_job
 from crosswind.testing import assert_same_rows, stream_from_text
 
 MINIMAL = """

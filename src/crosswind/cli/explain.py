@@ -73,7 +73,7 @@ def _subject_of_job(path: Path) -> _Subject:
     from crosswind.io.job import load_job
 
     job = load_job(path)
-    streams = [FileStream(source) for source in job.sources]
+    streams = [FileStream(source) for source in job.file_sources]
     return _Subject(
         job.query,
         {stream.source.stream: stream.schema for stream in streams},
@@ -82,8 +82,8 @@ def _subject_of_job(path: Path) -> _Subject:
 
 
 def _schema_of_file(stream: str, path: str, time: str) -> pa.Schema:
+    from crosswind.io.endpoints import source_of_file
     from crosswind.io.files import FileStream
-    from crosswind.io.job import source_of_file
 
     return FileStream(source_of_file(stream, Path(path), time)).schema
 

@@ -21,9 +21,9 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from crosswind.errors import JobError, did_you_mean
-from crosswind.io.job import FileSink, FileSource
+from crosswind.io.endpoints import FileSink, FileSource
 
-__all__ = ["FileStream", "ResultWriter", "StreamBatch", "merged_by_time"]
+__all__ = ["FileStream", "MemoryWriter", "ResultWriter", "StreamBatch", "merged_by_time"]
 
 _CSV = pa.dataset.CsvFileFormat(
     # Only an empty cell is a null: "NULL" may be a name, nan is a number, and "" in quotes an empty text.
@@ -231,6 +231,32 @@ class ResultWriter:
     def _unwritable(self, error: Exception) -> JobError:
         where = self.sink.path or "standard output"
         return JobError(f"[sink]: cannot write {where} as {self.sink.format}: {error}")
+
+
+class MemoryWriter:
+    """Keeps results; otherwise as :class:`ResultWriter`."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._tables: list[pa.Table] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def write(self, results: pa.Table) -> None:
+        """Keep ``results``."""
+        self._tables.append(results)
+        self.rows += results.num_rows
+
+    def commit(self) -> None:
+        """Nothing is left to do."""
+
+    def table(self, rows: int) -> pa.Table:
+        """Return the first ``rows`` results."""
+        return pa.concat_tables(self._tables).slice(0, rows) if self._tables else pa.table({})
 
 
 class _JsonLinesWriter:
