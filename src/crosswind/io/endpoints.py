@@ -135,7 +135,7 @@ def read_source(stream: str, section: Section) -> Source:
     kinds = {"path": _files, "kafka": _kafka, "socket": _socket, "rate": _rate}
     found = [kind for kind in kinds if kind in section.values]
     if not found:
-        section.allow_only((*kinds, "format", "time", "schema"))
+        section.allow_only((*kinds, "format", "time", "schema", "topic", "columns", "starting", "options"))
         raise section.error(
             "the key 'path' is missing. Give one of: path (files), kafka (servers), socket (host:port), rate (rows/s)."
         )
