@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 
 from crosswind.engine.session import plan_for
 from crosswind.errors import JobError, SparkError
-from crosswind.io.endpoints import FileSink, FileSource, KafkaSink, KafkaSource, MemorySink, RateSource
-from crosswind.io.files import FileStream
+from crosswind.io.endpoints import FileSink, KafkaSink, KafkaSource, MemorySink
+from crosswind.io.files import schema_of
 from crosswind.io.job import Job
 from crosswind.spark.join import join
 from crosswind.spark.launch import start_session
@@ -111,18 +111,9 @@ class Pipeline:
 
     def _check_query(self) -> None:
         """Find mistakes in the query before Spark is started, where all columns are known."""
-        schemas = {}
-        for source in self.job.sources:
-            if isinstance(source, RateSource):
-                return
-            if isinstance(source, FileSource) and source.paths:
-                schemas[source.stream] = FileStream(source).schema
-            else:
-                schemas[source.stream] = pa.schema(list(source.types.items()))
-            if source.time not in schemas[source.stream].names:  # a column of Kafka's
-                return
-        times = {source.stream: source.time for source in self.job.sources}
-        plan_for(self.job.query, schemas, time=times)
+        schemas = {source.stream: schema_of(source) for source in self.job.sources}
+        if None not in schemas.values():
+            plan_for(self.job.query, schemas, time={source.stream: source.time for source in self.job.sources})
 
     def _conf(self) -> dict[str, str]:
         spark = self.job.spark
