@@ -5,7 +5,7 @@ PYTEST_ARGS ?= -n 2
 BENCH ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fuzz bench lock clean
+.PHONY: help setup demo kafka test lint fuzz bench lock clean
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -15,8 +15,11 @@ setup: .venv/.ready  ## Make .venv and install everything, locked
 .venv/.ready: pyproject.toml requirements/dev.lock scripts/setup scripts/apt.sh
 	@scripts/setup
 
-demo: setup  ## Join two live streams in this process, and watch
+demo: setup  ## Join two live streams on Spark, in local mode, and watch
 	@.venv/bin/crosswind demo
+
+kafka: setup  ## Fetch a Kafka broker and Spark's connector into .kafka; then scripts/kafka start
+	@scripts/kafka fetch
 
 test: setup  ## Run the tests
 	@.venv/bin/python -m pytest -q $(PYTEST_ARGS)
@@ -36,5 +39,5 @@ lock: setup  ## Write the lock files anew: make lock [UPGRADE=1]
 	@scripts/lock $(if $(UPGRADE),--upgrade)
 
 clean:  ## Remove what the other targets made
-	@rm -rf .venv dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .kafka dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,6 +28,7 @@ COMMAND = [sys.executable, "-m", "crosswind"]
 JOB = """
 [job]
 name = "near"
+engine = "local"
 query = "SELECT R.x, S.a FROM R [RANGE 5], S [RANGE 5] WHERE abs(R.x - S.a) <= 1"
 [streams.R]
 path = "r.parquet"
@@ -124,6 +125,29 @@ def test_run_reports_in_json(folder):
     assert (report["finished"], report["results"], report["sink"]) == (True, 4, "out.csv")
 
 
+def test_results_in_memory_are_shown(folder):
+    done = invoke("run", write_job('memory = "found"'))
+    assert done.exit_code == 0, done.output
+    assert "  x=3, a=2\n" in done.stdout
+    assert "near: done" in done.stdout
+
+
+def test_where_there_is_no_spark_it_is_said_how_to_get_it(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.delitem(sys.modules, "crosswind.spark.launch", raising=False)
+    done = invoke("run", "--engine", "spark", write_job('path = "out.csv"'))
+    assert (done.exit_code, "pip install 'crosswind[spark]'" in done.stderr) == (1, True), done.output
+
+
+def test_where_there_is_no_java_it_is_said_how_to_get_it(folder, monkeypatch):
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("JAVA_HOME", str(folder))
+    done = invoke("run", "--engine", "spark", write_job('path = "out.parquet"'))
+    assert done.exit_code == 1
+    assert f"JAVA_HOME is {folder}, which has no bin/java" in done.stderr
+    assert "apt-get install openjdk-17-jre-headless" in done.stderr
+
+
 def test_results_on_the_console_are_all_that_is_on_standard_output(folder):
     done = invoke("run", write_job('console = true\nformat = "jsonl"'))
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -157,6 +181,7 @@ def test_a_mistake_is_one_message_and_no_traceback(folder, arguments, message):
         (["explain", "j.toml", "--schema", "R=ts:int64"], "a job file names its own streams"),
         (["explain", "SELECT *", "--schema", "R=ts:int64", "--stream", "R=r.csv"], "stream 'R' is given twice"),
         (["demo", "--rate", "0"], "0 is not in the range x>=1"),
+        (["demo", "--fast"], "--fast goes with --engine local"),
         (["dmo"], "No such command 'dmo'"),
     ],
 )
@@ -196,7 +221,7 @@ def test_explain_takes_text_files_input_and_jobs(folder):
 
 
 def test_the_demo_checks_itself():
-    done = invoke("demo", "--seconds", "1", "--rate", "400", "--window", "2", "--fast", "--json")
+    done = invoke("demo", "--engine", "local", "--seconds", "1", "--rate", "400", "--window", "2", "--fast", "--json")
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     assert report["same_rows"] is True
@@ -204,7 +229,7 @@ def test_the_demo_checks_itself():
 
 
 def test_the_demo_is_quiet_where_there_is_no_terminal():
-    done = invoke("demo", "--seconds", "0.3", "--rate", "200", "--window", "1", "--no-fill")
+    done = invoke("demo", "--engine", "local", "--seconds", "0.3", "--rate", "200", "--window", "1", "--no-fill")
     assert done.exit_code == 0, done.output
     assert "\x1b" not in done.output
     assert done.output.rstrip().endswith("same rows as NumPy  yes")
@@ -212,7 +237,7 @@ def test_the_demo_is_quiet_where_there_is_no_terminal():
 
 def test_the_demo_fails_when_rows_are_missing(monkeypatch):
     monkeypatch.setattr(BandJoin, "expected", lambda _: stream_from_text("x y a b\n1 1 1 1"))
-    done = invoke("demo", "--seconds", "0.1", "--rate", "10", "--window", "1", "--fast")
+    done = invoke("demo", "--engine", "local", "--seconds", "0.1", "--rate", "10", "--window", "1", "--fast")
     assert done.exit_code == 1
     assert "same rows as NumPy  NO" in done.output
     assert "missing (1)" in done.stderr
@@ -266,7 +291,7 @@ def test_figures():
 
 
 def test_an_interruption_stops_the_demo_with_what_was_done():
-    command = [*COMMAND, "demo", "--no-fill"]
+    command = [*COMMAND, "demo", "--engine", "local", "--no-fill"]
     # Unbuffered: a line read here must not take with it what communicate() is to return.
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
     assert process.stdout is not None
@@ -297,7 +322,7 @@ def test_a_reader_that_goes_away_is_no_error(folder):
 
 def test_on_a_terminal_progress_is_live():
     controller, terminal = pty.openpty()
-    arguments = ["demo", "--seconds", "1", "--rate", "100", "--window", "1"]
+    arguments = ["demo", "--engine", "local", "--seconds", "1", "--rate", "100", "--window", "1"]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
     process = subprocess.Popen([*COMMAND, *arguments], stdout=terminal, stderr=subprocess.DEVNULL, env=environment)
     os.close(terminal)

@@ -14,8 +14,18 @@ import pyarrow.parquet
 import pytest
 
 from crosswind.errors import JobError
+from crosswind.io.endpoints import (
+    FileSink,
+    FileSource,
+    KafkaSink,
+    KafkaSource,
+    MemorySink,
+    RateSource,
+    SocketSource,
+    source_of_file,
+)
 from crosswind.io.files import FileStream, ResultWriter, merged_by_time
-from crosswind.io.job import FileSink, FileSource, load_job, source_of_file
+from crosswind.io.job import SparkOptions, load_job
 from crosswind.testing import assert_same_rows, stream_from_text
 
 MINIMAL = """
@@ -42,9 +52,11 @@ def load(folder: Path, text: str):
 
 def test_defaults(folder):
     job = load(folder, MINIMAL)
-    assert (job.name, job.engine, job.lateness) == ("job", "local", "0s")
-    assert job.sources == (FileSource("R", (folder / "r.csv",), "csv", "ts", {}),)
+    assert (job.name, job.engine, job.lateness) == ("job", "spark", "0s")
+    path = folder / "r.csv"
+    assert job.sources == (FileSource("R", (path,), "csv", "ts", {}, str(path)),)
     assert job.sink == FileSink(folder / "out.parquet", "parquet")
+    assert job.spark == SparkOptions(checkpoint=folder / "job.checkpoint", trigger="available now")
 
 
 def test_everything_given(folder):
@@ -81,15 +93,15 @@ def test_everything_given(folder):
     ("old", "new", "message"),
     [
         ("[job]", "[job", "the job file is not TOML: .*line 2"),
-        ("[job]", "[jobb]", "unknown section 'jobb'. Allowed: job, streams, sink. Did you mean 'job'?"),
+        ("[job]", "[jobb]", "unknown section 'jobb'. Allowed: job, streams, sink, spark. Did you mean 'job'?"),
         ('[sink]\npath = "out.parquet"', "", r"the section \[sink\] is missing"),
         ("[streams.R]", "[streams]", r"\[streams\]: 'path' must be a section, \[streams.path\], got the text 'r.csv'"),
         ('query = "SELECT * FROM R [NOW]"', "", r"\[job\]: give either 'query' .* or 'query_file'"),
         ("query =", 'query_file = "q.sql"\nquery =', r"\[job\]: give either 'query' .*, and not both"),
         ("query = ", "query_file = ", r"\[job\]: cannot read 'query_file' .*: No such file or directory"),
         ("query =", "lateness = 5\nquery =", r"\[job\]: 'lateness' must be a text .*, got the number 5"),
-        ("query =", 'engine = "locl"\nquery =', "'engine' is 'locl'. Allowed: local. Did you mean 'local'?"),
-        ("query =", "batch_rows = 0\nquery =", "batch_rows must be at least 1, got 0"),
+        ("query =", 'engine = "locl"\nquery =', "'engine' is 'locl'. Allowed: spark, local. Did you mean 'local'?"),
+        ("query =", "batch_rows = 0\nquery =", "'batch_rows' must be at least 1, got 0"),
         ("query =", "batch_rows = true\nquery =", "'batch_rows' must be a whole number, got the true/false True"),
         ('path = "r.csv"', "", r"\[streams.R\]: the key 'path' is missing"),
         ('path = "r.csv"', 'path = "s*.csv"', r"\[streams.R\]: 'path' is 's\*.csv', but no file matches"),
@@ -97,7 +109,7 @@ def test_everything_given(folder):
         ('path = "r.csv"', 'path = "r.csv"\nformat = "cvs"', "'format' is 'cvs'. Allowed: parquet.*mean 'csv'?"),
         ('path = "r.csv"', 'path = "job.toml"', "the name of job.toml does not tell its format. Add 'format', one of"),
         ('path = "r.csv"', 'path = "r.csv"\nschema = {x = "int31"}', r"schema\]: column 'x': unknown type 'int31'"),
-        ('path = "out.parquet"', "", r"\[sink\]: give either 'path' .* or 'console = true'"),
+        ('path = "out.parquet"', "", r"\[sink\]: give either 'path' .*, 'console = true'"),
         ('path = "out.parquet"', 'path = "no/out.csv"', "'no/out.csv', which lies in .*, which does not exist"),
         ('path = "out.parquet"', 'console = "yes"', "'console' must be true or false, got the text 'yes'"),
         ('path = "out.parquet"', 'console = true\nformat = "arrow"', "'format' is 'arrow'. Allowed: csv, jsonl"),
@@ -108,6 +120,133 @@ def test_a_mistake_is_reported_with_its_place(folder, old, new, message):
     with pytest.raises(JobError, match=message) as caught:
         load(folder, MINIMAL.replace(old, new))
     assert str(caught.value).startswith(str(folder / "job.toml") + ": ")
+
+
+ON_SPARK = """
+[job]
+query = "SELECT * FROM R [NOW], S [NOW]"
+[streams.R]
+kafka = "localhost:9092"
+topic = "r"
+schema = { x = "int32", ts = "timestamp[ms]" }
+[streams.S]
+rate = 10
+columns = { x = "value % 10" }
+[sink]
+kafka = "localhost:9092"
+topic = "out"
+"""
+
+
+def test_everything_given_for_spark(folder):
+    (folder / "kafka.jar").write_text("")
+    job = load(
+        folder,
+        """
+        [job]
+        query = "SELECT 1"
+        [streams.A]
+        kafka = "one:9092,two:9092"
+        topic = "a"
+        format = "csv"
+        time = "_timestamp"
+        schema = { x = "int16" }
+        starting = "latest"
+        options = { "kafka.security.protocol" = "SSL", maxOffsetsPerTrigger = 10, failOnDataLoss = false }
+        [streams.B]
+        socket = "localhost:9999"
+        schema = { x = "int16", ts = "int64" }
+        [streams.C]
+        rate = 100
+        time = "at"
+        columns = { x = "value % 7" }
+        [streams.D]
+        path = "later/*.parquet"
+        schema = { ts = "int64" }
+        files_per_batch = 3
+        [sink]
+        kafka = "one:9092"
+        topic = "out"
+        key = "x"
+        [spark]
+        master = "local[2]"
+        checkpoint = "state"
+        trigger = "1.5 s"
+        layout = [2, 3]
+        cells = 6
+        jars = ["*.jar"]
+        log = "spark.log"
+        conf = { "spark.driver.memory" = "2g", "spark.ui.enabled" = true }
+        """,
+    )
+    options = {"kafka.security.protocol": "SSL", "maxOffsetsPerTrigger": "10", "failOnDataLoss": "false"}
+    kafka = KafkaSource("A", "one:9092,two:9092", "a", "csv", "_timestamp", {"x": pa.int16()}, "latest", options)
+    socket = SocketSource("B", "localhost", 9999, "jsonl", "ts", {"x": pa.int16(), "ts": pa.int64()})
+    files = FileSource("D", (), "parquet", "ts", {"ts": pa.int64()}, str(folder / "later/*.parquet"), 3)
+    assert job.sources == (kafka, socket, RateSource("C", 100, "at", {"x": "value % 7"}), files)
+    assert job.sink == KafkaSink("one:9092", "out", ("x",), {})
+    conf = {"spark.driver.memory": "2g", "spark.ui.enabled": "true"}
+    jars, log = (folder / "kafka.jar",), folder / "spark.log"
+    state = folder / "state"
+    assert job.spark == SparkOptions("local[2]", state, "1500 milliseconds", (2, 3), 6, jars, log, conf)
+
+
+def test_a_job_that_only_shows_results_needs_no_checkpoint_and_runs_until_it_is_stopped(folder):
+    job = load(folder, ON_SPARK[: ON_SPARK.index("[sink]")] + '[sink]\nmemory = "found"')
+    assert (job.sink, job.spark.checkpoint, job.spark.trigger) == (MemorySink("found"), None, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[sink]", "[spark]\nmster = 1\n[sink]", r"\[spark\]: unknown key 'mster'. .*Did you mean 'master'?"),
+        ("[sink]", "[spark]\ntrigger = 'often'\n[sink]", "'trigger' is 'often'. Allowed: a time .*'available now'"),
+        ("[sink]", "[spark]\ncells = 0\n[sink]", r"\[spark\]: 'cells' must be at least 1, got 0"),
+        ("[sink]", "[spark]\njars = 'no/*.jar'\n[sink]", "'jars' names 'no/\\*.jar', but no file matches"),
+        ("[sink]", "[spark]\nconf = { x = [] }\n[sink]", r"\[spark.conf\]: 'x' must be a text, a number or true/false"),
+        ("rate = 10", "rate = 10\nsocket = 'a:1'", "'socket' and 'rate' are both given. A stream has one source."),
+        ("rate = 10", "", "the key 'path' is missing. Give one of: path"),
+        ('topic = "r"', "", r"\[streams.R\]: the key 'topic' is missing"),
+        ('schema = { x = "int32", ts = "timestamp[ms]" }', "", "'schema' is missing: nothing else tells"),
+        ('topic = "r"', 'topic = "r"\nstarting = "now"', "'starting' is 'now'. Allowed: earliest, latest"),
+        ('columns = { x = "value % 10" }', "columns = {}", r"\[streams.S.columns\]: no column is given"),
+        ("rate = 10\ncolumns = {", "socket = 'here'\nschema = {", "'socket' is 'here'. Write host:port"),
+        ("[job]", '[job]\nengine = "local"', "a 'kafka' source needs Spark; one process reads files only"),
+        (
+            '[sink]\nkafka = "localhost:9092"\ntopic = "out"',
+            "[sink]\nmemory = 'a b'",
+            "'memory' is 'a b', which is no name for a table",
+        ),
+    ],
+)
+def test_a_mistake_in_a_job_for_spark_is_reported_with_its_place(folder, old, new, message):
+    assert old in ON_SPARK
+    with pytest.raises(JobError, match=message) as caught:
+        load(folder, ON_SPARK.replace(old, new, 1))
+    assert str(caught.value).startswith(str(folder / "job.toml") + ": ")
+
+
+@pytest.mark.parametrize(
+    ("engine", "old", "new", "message"),
+    [
+        (
+            "spark",
+            'path = "r.csv"',
+            'path = "r.csv"\nformat = "arrow"',
+            "Spark does not read 'arrow' files. Allowed: par",
+        ),
+        ("spark", 'path = "out.parquet"', 'path = "out.arrow"', "Spark does not write 'arrow' files"),
+        ("spark", 'path = "out.parquet"', 'path = "r.csv"', "'r.csv', which is a file. On Spark results are a folder"),
+        ("local", 'path = "out.parquet"', 'path = "old.csv"', "'old.csv', which is a folder. Give the name of a file"),
+        ("local", 'path = "out.parquet"', 'kafka = "a:1"\ntopic = "t"', "a 'kafka' sink needs Spark"),
+        ("local", 'path = "r.csv"', 'path = "q.csv"\nschema = {ts="int64"}', "there is no waiting for one"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_said_before_it_starts(folder, engine, old, new, message):
+    (folder / "old.csv").mkdir()
+    (folder / "job.toml").write_text(MINIMAL.replace(old, new))
+    with pytest.raises(JobError, match=message):
+        load_job(folder / "job.toml", engine)
 
 
 def test_a_job_file_that_is_not_there(tmp_path):

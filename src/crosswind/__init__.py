@@ -24,6 +24,7 @@ from crosswind.errors import (
     OverloadError,
     QueryError,
     SnapshotError,
+    SparkError,
     UnsupportedError,
 )
 from crosswind.loading import heavy_loading
@@ -56,6 +57,7 @@ __all__ = [
     "OverloadError",
     "QueryError",
     "SnapshotError",
+    "SparkError",
     "Stats",
     "UnsupportedError",
     "__version__",

@@ -21,6 +21,7 @@ __all__ = [
     "OverloadError",
     "QueryError",
     "SnapshotError",
+    "SparkError",
     "UnsupportedError",
     "did_you_mean",
 ]
@@ -77,6 +78,10 @@ class SnapshotError(CrosswindError):
 
 class JobError(CrosswindError):
     """A job file is wrong or cannot be run."""
+
+
+class SparkError(CrosswindError):
+    """Spark could not be started, or refused what it was asked."""
 
 
 class CrosswindWarning(UserWarning):

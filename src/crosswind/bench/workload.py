@@ -30,10 +30,10 @@ _PHILOX_STEP = 4
 """Draws that ``Philox.advance`` goes by."""
 
 
-def band_sql(window: str, band_y: int = BAND) -> str:
+def band_sql(window: str, band_y: int = BAND, *, shown: str = "R.x, R.y, S.a, S.b") -> str:
     """Return the papers' query with windows such as ``[RANGE 60 SECONDS]``."""
     return (
-        "SELECT R.x, R.y, S.a, S.b\n"
+        f"SELECT {shown}\n"
         f"FROM R {window}, S {window}\n"
         f"WHERE R.x BETWEEN S.a - {BAND} AND S.a + {BAND}\n"
         f"  AND R.y BETWEEN S.b - {band_y} AND S.b + {band_y}"

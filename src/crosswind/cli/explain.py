@@ -37,9 +37,19 @@ class _Subject(NamedTuple):
 @click.option("--time", default="ts", show_default=True, help="The time column of every stream.")
 @click.option("--engine", default="auto", show_default=True, help="Plan for this engine.")
 @click.option("--index", default="auto", show_default=True, help="Plan with this index.")
+@click.option("--layout", default="auto", show_default=True, help="On Spark: hash, range, grid, or a grid such as 2x3.")
+@click.option("--cells", type=click.IntRange(1), help="On Spark: how many cells; this machine's cores if left out.")
 @click.option("--verbose", "-v", is_flag=True, help="Also show the code that the plan is compiled to.")
 def explain(
-    query: str, streams: tuple[str, ...], schemas: tuple[str, ...], time: str, engine: str, index: str, verbose: bool
+    query: str,
+    streams: tuple[str, ...],
+    schemas: tuple[str, ...],
+    time: str,
+    engine: str,
+    index: str,
+    layout: str,
+    cells: int | None,
+    verbose: bool,
 ) -> None:
     """Show how QUERY would be run.
 
@@ -49,8 +59,23 @@ def explain(
     import crosswind as cw
 
     subject = _subject(query, streams, schemas, time)
-    plan = cw.explain(subject.query, subject.schemas, time=subject.time, engine=engine, index=index, verbose=verbose)
+    plan = cw.explain(
+        subject.query,
+        subject.schemas,
+        time=subject.time,
+        engine=engine,
+        index=index,
+        layout=_layout(layout),
+        cells=cells,
+        verbose=verbose,
+    )
     click.echo(str(plan).rstrip())
+
+
+def _layout(text: str) -> str | tuple[int, ...]:
+    """Return ``2x3`` as the sides of a grid, and names as they are."""
+    sides = text.lower().split("x")
+    return tuple(int(side) for side in sides) if all(side.isdecimal() for side in sides) else text
 
 
 def _subject(query: str, streams: tuple[str, ...], schemas: tuple[str, ...], time: str) -> _Subject:
@@ -69,21 +94,25 @@ def _subject(query: str, streams: tuple[str, ...], schemas: tuple[str, ...], tim
 
 
 def _subject_of_job(path: Path) -> _Subject:
-    from crosswind.io.files import FileStream
+    from crosswind.io.files import schema_of
     from crosswind.io.job import load_job
 
     job = load_job(path)
-    streams = [FileStream(source) for source in job.sources]
-    return _Subject(
-        job.query,
-        {stream.source.stream: stream.schema for stream in streams},
-        {stream.source.stream: stream.source.time for stream in streams},
-    )
+    schemas = {}
+    for source in job.sources:
+        schema = schema_of(source)
+        if schema is None:
+            raise InputError(
+                f"the columns of stream '{source.stream}' are known to Spark only. Explain the query by itself, "
+                f"with --schema {source.stream}=..."
+            )
+        schemas[source.stream] = schema
+    return _Subject(job.query, schemas, {source.stream: source.time for source in job.sources})
 
 
 def _schema_of_file(stream: str, path: str, time: str) -> pa.Schema:
+    from crosswind.io.endpoints import source_of_file
     from crosswind.io.files import FileStream
-    from crosswind.io.job import source_of_file
 
     return FileStream(source_of_file(stream, Path(path), time)).schema
 

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-__all__ = ["figures", "milliseconds", "per_second", "quantile"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["figures", "megabytes", "milliseconds", "per_second", "quantile", "show_rows"]
 
 
 def figures(lines: Mapping[str, str]) -> str:
     """Return one line a figure, names and values aligned."""
     width = max(map(len, lines), default=0)
     return "\n".join(f"  {name:<{width}}  {value}" for name, value in lines.items())
+
+
+def show_rows(table: pa.Table, without: Collection[str] = ()) -> list[str]:
+    """Return the rows of ``table`` as text, save the columns in ``without``."""
+    return [
+        ", ".join(f"{name}={_value(value)}" for name, value in row.items() if name not in without)
+        for row in table.to_pylist()
+    ]
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def megabytes(count: int) -> str:
+    """Return a number of bytes in MB."""
+    return f"{count / 1e6:,.1f} MB"
 
 
 def milliseconds(seconds: float) -> str:

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crosswind.cli.report import figures, per_second
+from crosswind.cli.report import figures, per_second, show_rows
+from crosswind.cli.room import spark_room
 from crosswind.cli.view import LiveView, PlainView, SilentView, View
 from crosswind.errors import CrosswindWarning
 
 if TYPE_CHECKING:
     from crosswind.engine.join import Join
-    from crosswind.io.files import FileStream, ResultWriter
+    from crosswind.io.files import FileStream, MemoryWriter, ResultWriter
     from crosswind.io.job import Job
 
 __all__ = ["run"]
+
+_SAMPLE_ROWS = 20
+"""Rows of a sink in memory that are shown in the end."""
 
 
 @dataclass
@@ -38,30 +42,55 @@ class _Progress:
 
 @click.command()
 @click.argument("job", metavar="JOB.toml", type=click.Path(path_type=Path))
+@click.option("--engine", type=click.Choice(["spark", "local"]), help="Where to run it, if not where the job says.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def run(job: Path, as_json: bool) -> None:
+def run(job: Path, engine: str | None, as_json: bool) -> None:
     """Run the job that JOB.toml describes.
 
-    Its streams are read from files in time order, joined, and the results written as they are
-    found. The file of results appears, complete, when the job has ended, or not at all.
+    On Spark, or in this process if the job says engine = "local". Streams are read, joined, and the
+    results written as they are found. A job over files ends when they are read; others run until
+    Ctrl-C, and go on from their checkpoint when they are run again.
     """
-    from crosswind.io.files import FileStream
+    from crosswind.io.endpoints import FileSink
     from crosswind.io.job import load_job
 
-    loaded = load_job(job)
-    console = loaded.sink.path is None
+    loaded = load_job(job, engine)
+    console = isinstance(loaded.sink, FileSink) and loaded.sink.path is None
     if console and as_json:
         raise click.UsageError("--json and a console sink both want standard output. Give [sink] a path.")
-    streams = [FileStream(source) for source in loaded.sources]
-    progress = _Progress(tuples={source.stream: 0 for source in loaded.sources})
+    view = _view(loaded, quiet=as_json)
+    if loaded.engine == "local":
+        _run_here(loaded, view, as_json=as_json, err=console)
+        return
+    with spark_room():
+        from crosswind.cli.run_spark import SparkRun
+
+        started = SparkRun(loaded, view)
+        if not as_json:
+            click.echo(f"{loaded.name}: starting Spark ({loaded.spark.master}) ...", err=True)
+        stopped = started.run()
+        started.print(as_json=as_json, err=console)
+    if stopped:
+        raise KeyboardInterrupt
+
+
+def _run_here(job: Job, view: View, *, as_json: bool, err: bool) -> None:
+    from crosswind.io.endpoints import FileSink
+    from crosswind.io.files import FileStream, MemoryWriter, ResultWriter
+
+    streams = [FileStream(source) for source in job.file_sources]
+    progress = _Progress(tuples={source.stream: 0 for source in job.sources})
+    writer = ResultWriter(job.sink) if isinstance(job.sink, FileSink) else MemoryWriter()
     interruption = None
     try:
-        with _view(loaded, quiet=as_json) as view:
-            _run(loaded, streams, progress, view)
+        with view:
+            _run(job, streams, writer, progress, view)
     except KeyboardInterrupt as signal:
         interruption = signal
-    report = json_module.dumps(_as_json(loaded, progress)) if as_json else _report(loaded, progress)
-    click.echo(report, err=console)
+    if isinstance(writer, MemoryWriter) and not as_json:
+        for row in show_rows(writer.table(_SAMPLE_ROWS)):
+            click.echo(f"  {row}")
+    click.echo(json_module.dumps(_as_json(job, progress)) if as_json else _report(job, progress), err=err)
     if interruption is not None:
         raise interruption
 
@@ -73,16 +102,18 @@ def _view(job: Job, *, quiet: bool) -> View:
     return LiveView(f"{job.name}; Ctrl-C stops", err=True) if sys.stderr.isatty() else PlainView(err=True)
 
 
-def _run(job: Job, streams: list[FileStream], progress: _Progress, view: View) -> None:
+def _run(
+    job: Job, streams: list[FileStream], results: ResultWriter | MemoryWriter, progress: _Progress, view: View
+) -> None:
     import crosswind as cw
-    from crosswind.io.files import ResultWriter, merged_by_time
+    from crosswind.io.files import merged_by_time
 
     schemas = {stream.source.stream: stream.schema for stream in streams}
     times = {stream.source.stream: stream.source.time for stream in streams}
     begun = time.perf_counter()
     with (
         warnings.catch_warnings(),
-        ResultWriter(job.sink) as writer,
+        results as writer,
         cw.open(job.query, schemas, time=times, lateness=job.lateness) as join,
     ):
         # Late tuples and those without a time are in the report.
@@ -101,7 +132,7 @@ def _run(job: Job, streams: list[FileStream], progress: _Progress, view: View) -
             _update(progress, join, writer, begun)
 
 
-def _update(progress: _Progress, join: Join, writer: ResultWriter, begun: float) -> None:
+def _update(progress: _Progress, join: Join, writer: ResultWriter | MemoryWriter, begun: float) -> None:
     stats = join.stats
     progress.late = dict(stats.late)
     progress.rejected = dict(stats.rejected)
@@ -126,21 +157,26 @@ def _lines(progress: _Progress) -> dict[str, str]:
 
 
 def _report(job: Job, progress: _Progress) -> str:
+    from crosswind.io.endpoints import FileSink
+
     head = f"{job.name}: done" if progress.finished else f"{job.name}: stopped early"
     lines = _lines(progress)
-    if job.sink.path is not None:
+    if isinstance(job.sink, FileSink) and job.sink.path is not None:
         lines["written to"] = str(job.sink.path) if progress.finished else "nothing: the job did not end"
     return f"{head}\n{figures(lines)}"
 
 
 def _as_json(job: Job, progress: _Progress) -> dict[str, Any]:
+    from crosswind.io.endpoints import FileSink
+
     return {
         "job": job.name,
+        "engine": "local",
         "finished": progress.finished,
         "tuples_read": progress.tuples,
         "late": progress.late,
         "rejected": progress.rejected,
         "results": progress.results,
         "seconds": progress.seconds,
-        "sink": str(job.sink.path) if progress.finished else None,
+        "sink": str(job.sink.path) if progress.finished and isinstance(job.sink, FileSink) else None,
     }

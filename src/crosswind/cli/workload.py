@@ -6,15 +6,19 @@ on two bands. Each stream has the same rate; their tuples come at random moments
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from crosswind.bench.workload import BAND, VALUE_MAX, band_sql
 
-__all__ = ["BandJoin"]
+__all__ = ["BandJoin", "band_matches"]
+
+Array = np.ndarray[tuple[int], np.dtype[Any]]
 
 _EPOCH_MS = 1_735_689_600_000
 """2025-01-01: when the streams begin."""
@@ -73,30 +77,36 @@ class BandJoin:
     def expected(self) -> pa.Table:
         """Return the result, computed with NumPy over the whole streams, without any of the engine.
 
-        S is sorted by ``a``; for each tuple of R only those of S within the integer band are
-        looked at. Both windows are equally long, so that a pair qualifies iff its times are less
-        than a window apart.
+        Both windows are equally long, so that a pair qualifies iff its times are less than a
+        window apart.
         """
         r, s = (
             {name: table.column(name).to_numpy() for name in table.column_names if name != "ts"}
             | {"ts": self.offsets_ms(stream)}
             for stream, table in self.streams.items()
         )
-        order = np.argsort(s["a"], kind="stable")
-        s = {name: values[order] for name, values in s.items()}
-        first = np.searchsorted(s["a"], r["x"] - BAND, side="left")
-        counts = np.searchsorted(s["a"], r["x"] + BAND, side="right") - first
-        r_rows, s_rows = [], []
-        for start in range(0, len(counts), _PROBES_PER_STEP):
-            step = slice(start, start + _PROBES_PER_STEP)
-            left = np.repeat(np.arange(start, start + len(counts[step])), counts[step])
-            within = np.arange(len(left)) - np.repeat(np.cumsum(counts[step]) - counts[step], counts[step])
-            right = first[left] + within
-            y, b = r["y"][left].astype(np.float64), s["b"][right].astype(np.float64)
-            hit = (y >= b - BAND) & (y <= b + BAND)
-            hit &= np.abs(r["ts"][left] - s["ts"][right]) < self.window_s * 1_000
-            r_rows.append(left[hit])
-            s_rows.append(right[hit])
-        left = np.concatenate([np.empty(0, np.int64), *r_rows])
-        right = np.concatenate([np.empty(0, np.int64), *s_rows])
+        left, right = band_matches(r, s, self.window_s * 1_000)
         return pa.table({"x": r["x"][left], "y": r["y"][left], "a": s["a"][right], "b": s["b"][right]})
+
+
+def band_matches(r: Mapping[str, Array], s: Mapping[str, Array], window: int) -> tuple[Array, Array]:
+    """Return the rows of R and of S that match: within the bands, and less than ``window`` apart in time.
+
+    S is sorted by ``a``; for each tuple of R only those of S within the integer band are looked at.
+    """
+    order = np.argsort(s["a"], kind="stable")
+    a, b, s_ts = s["a"][order], s["b"][order].astype(np.float64), s["ts"][order]
+    first = np.searchsorted(a, r["x"] - BAND, side="left")
+    counts = np.searchsorted(a, r["x"] + BAND, side="right") - first
+    r_rows, s_rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for start in range(0, len(counts), _PROBES_PER_STEP):
+        step = slice(start, start + _PROBES_PER_STEP)
+        left = np.repeat(np.arange(start, start + len(counts[step])), counts[step])
+        within = np.arange(len(left)) - np.repeat(np.cumsum(counts[step]) - counts[step], counts[step])
+        right = first[left] + within
+        y = r["y"][left].astype(np.float64)
+        hit = (y >= b[right] - BAND) & (y <= b[right] + BAND)
+        hit &= np.abs(r["ts"][left] - s_ts[right]) < window
+        r_rows.append(left[hit])
+        s_rows.append(order[right[hit]])
+    return np.concatenate(r_rows), np.concatenate(s_rows)

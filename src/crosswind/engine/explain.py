@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from crosswind.engine.session import ENGINES, INDEXES, choose, plan_for
 from crosswind.plan.calibration import calibration
 from crosswind.plan.cost import curve_of
 from crosswind.plan.explain import Section, describe, is_unselective, pairs_per_second
+from crosswind.plan.layout import choose_layout, describe_layout
 from crosswind.query.format import format_expr
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ def explain(
     time: str | Mapping[str, str] = "ts",
     engine: str = "auto",
     index: str = "auto",
+    layout: str | tuple[int, ...] = "auto",
+    cells: int | None = None,
     verbose: bool = False,
 ) -> str:
     """Return, as text, how a query will be run and why.
@@ -44,6 +48,8 @@ def explain(
         The time column, for all streams or by stream.
     engine, index : str
         As for :func:`crosswind.open`.
+    layout, cells
+        As for :func:`crosswind.spark.join`; as many cells as this machine has cores, if left out.
     verbose : bool
         Show the generated source of the kernels too.
 
@@ -63,11 +69,19 @@ def explain(
         ("engine", ["kang: one worker scans, inserts, invalidates (the only engine of this version)"]),
         ("index", _index_lines(plan, index)),
         ("windows", [_size_line(plan, index)]),
+        ("layout", _layout_lines(plan, layout, cells)),
         ("cost", [_cost(plan)]),
         ("warnings", _warnings(plan)),
     ]
     text = "\n".join(lay_out(section) for section in sections if section[1])
     return f"{text}\n\n{_sources(plan)}" if verbose else text
+
+
+def _layout_lines(plan: Plan, asked: str | tuple[int, ...], cells: int | None) -> list[str]:
+    """Say how the pairs are spread over cells on Spark."""
+    chosen = choose_layout(plan, asked, cells, cores=os.cpu_count() or 1)
+    first, *more = describe_layout(chosen, plan)
+    return [f"on Spark: {first}", *more]
 
 
 def _index_lines(plan: Plan, index: str) -> list[str]:

@@ -21,9 +21,9 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from crosswind.errors import JobError, did_you_mean
-from crosswind.io.job import FileSink, FileSource
+from crosswind.io.endpoints import FileSink, FileSource, RateSource, Source
 
-__all__ = ["FileStream", "ResultWriter", "StreamBatch", "merged_by_time"]
+__all__ = ["FileStream", "MemoryWriter", "ResultWriter", "StreamBatch", "merged_by_time", "schema_of"]
 
 _CSV = pa.dataset.CsvFileFormat(
     # Only an empty cell is a null: "NULL" may be a name, nan is a number, and "" in quotes an empty text.
@@ -100,6 +100,16 @@ class FileStream:
     def _unreadable(self, error: Exception) -> JobError:
         files = self.source.paths[0] if len(self.source.paths) == 1 else f"{len(self.source.paths)} files"
         return JobError(f"stream {self.source.stream}: cannot read {files} as {self.source.format}: {error}")
+
+
+def schema_of(source: Source) -> pa.Schema | None:
+    """Return the columns of a stream as far as they can be told without Spark; None: they cannot."""
+    if isinstance(source, RateSource):
+        return None
+    if isinstance(source, FileSource) and source.paths:
+        return FileStream(source).schema
+    schema = pa.schema(list(source.types.items()))
+    return schema if source.time in schema.names else None  # the time may be a column of Kafka's own
 
 
 def merged_by_time(streams: Sequence[FileStream], rows_max: int) -> Iterator[StreamBatch]:
@@ -231,6 +241,32 @@ class ResultWriter:
     def _unwritable(self, error: Exception) -> JobError:
         where = self.sink.path or "standard output"
         return JobError(f"[sink]: cannot write {where} as {self.sink.format}: {error}")
+
+
+class MemoryWriter:
+    """Keeps results; otherwise as :class:`ResultWriter`."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._tables: list[pa.Table] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def write(self, results: pa.Table) -> None:
+        """Keep ``results``."""
+        self._tables.append(results)
+        self.rows += results.num_rows
+
+    def commit(self) -> None:
+        """Nothing is left to do."""
+
+    def table(self, rows: int) -> pa.Table:
+        """Return the first ``rows`` results."""
+        return pa.concat_tables(self._tables).slice(0, rows) if self._tables else pa.table({})
 
 
 class _JsonLinesWriter:

@@ -19,6 +19,9 @@
     [sink]
     path = "below_bid.parquet"
 
+    [spark]
+    trigger = "5 seconds"
+
 Paths are relative to the job file. Everything is checked before anything is run; a mistake is
 reported with the file, the section and the key.
 """
@@ -27,57 +30,43 @@ from __future__ import annotations
 
 import glob
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
+from crosswind.errors import JobError, QueryError
+from crosswind.io.endpoints import FileSink, FileSource, MemorySink, Sink, Source, read_sink, read_source
+from crosswind.io.sections import Section
+from crosswind.query.windows import parse_duration
 
-from crosswind.errors import InputError, JobError, did_you_mean
-from crosswind.io.schemas import type_from_text
+__all__ = ["AVAILABLE_NOW", "ENGINES", "Job", "SparkOptions", "load_job"]
 
-__all__ = ["ENGINES", "FORMATS", "FileSink", "FileSource", "Job", "load_job", "source_of_file"]
-
-ENGINES = ("local",)
+ENGINES = ("spark", "local")
 """Where a job can run: ``local`` is this process."""
 
-FORMATS = ("parquet", "csv", "jsonl", "arrow")
-"""File formats of sources and sinks."""
+AVAILABLE_NOW = "available now"
+"""The trigger that reads what there is, and ends."""
 
-_CONSOLE_FORMATS = ("csv", "jsonl")
-_FORMAT_OF_SUFFIX = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".json": "jsonl",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-}
-_COMPRESSION_SUFFIXES = (".gz", ".bz2", ".zst")
 _BATCH_ROWS = 16_384
+_SPARK_FORMATS = ("parquet", "csv", "jsonl")
 
 
 @dataclass(frozen=True)
-class FileSource:
-    """The files of one stream. ``types`` overrides the types found in them, by column."""
+class SparkOptions:
+    """How a job runs on Spark.
 
-    stream: str
-    paths: tuple[Path, ...]
-    format: str
-    time: str
-    types: Mapping[str, pa.DataType]
+    ``trigger`` is a time between micro-batches, ``available now``, or None: as soon as the
+    last one is done. ``checkpoint`` is None for sinks that nothing goes on from.
+    """
 
-
-@dataclass(frozen=True)
-class FileSink:
-    """Where results go: the file ``path``, or standard output where it is None."""
-
-    path: Path | None
-    format: str
+    master: str = "local[*]"
+    checkpoint: Path | None = None
+    trigger: str | None = None
+    layout: str | tuple[int, ...] = "auto"
+    cells: int | None = None
+    jars: tuple[Path, ...] = ()
+    log: Path | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,12 +79,25 @@ class Job:
     engine: str
     lateness: str
     batch_rows: int
-    sources: tuple[FileSource, ...]
-    sink: FileSink
+    sources: tuple[Source, ...]
+    sink: Sink
+    spark: SparkOptions = field(default_factory=SparkOptions)
+
+    @property
+    def file_sources(self) -> tuple[FileSource, ...]:
+        """The sources that are files: all of them, in a job for one process."""
+        return tuple(source for source in self.sources if isinstance(source, FileSource))
 
 
-def load_job(path: Path) -> Job:
+def load_job(path: Path, engine: str | None = None) -> Job:
     """Read and check the job file at ``path``.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    engine : str, optional
+        Where to run it, if not where the file says.
 
     Raises
     ------
@@ -110,89 +112,35 @@ def load_job(path: Path) -> Job:
         raise JobError(f"{path}: the job file is not UTF-8 text: {error}.") from error
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: the job file is not TOML: {error}.") from error
-    root = _Section(path, "", document)
-    root.allow_only(("job", "streams", "sink"))
+    root = Section(path, "", document)
+    root.allow_only(("job", "streams", "sink", "spark"))
     job = root.section("job")
     job.allow_only(("name", "query", "query_file", "engine", "lateness", "batch_rows"))
     streams = root.section("streams")
     if not streams.values:
         raise streams.error("no stream is given. Add a section such as [streams.R] with its path.")
-    batch_rows = job.integer("batch_rows", _BATCH_ROWS)
-    if batch_rows < 1:
-        raise job.error(f"batch_rows must be at least 1, got {batch_rows}.")
+    chosen = engine or job.choice("engine", ENGINES, "spark")
+    sources = tuple(read_source(name, streams.section(name)) for name in streams.values)
+    sink_section = root.section("sink")
+    sink = read_sink(sink_section)
+    spark = _spark(root.section("spark") if "spark" in document else Section(path, "spark", {}), sources, sink)
+    for source in sources:
+        _check_source(streams.section(source.stream), source, chosen)
+    _check_sink(sink_section, sink, chosen)
     return Job(
         path=path,
         name=job.text("name", path.stem),
         query=_query(job),
-        engine=job.choice("engine", ENGINES, "local"),
+        engine=chosen,
         lateness=job.text("lateness", "0s"),
-        batch_rows=batch_rows,
-        sources=tuple(_source(name, streams.section(name)) for name in streams.values),
-        sink=_sink(root.section("sink")),
+        batch_rows=job.integer("batch_rows", _BATCH_ROWS),
+        sources=sources,
+        sink=sink,
+        spark=spark,
     )
 
 
-class _Section:
-    """One table of the document, which knows its name for the sake of messages."""
-
-    def __init__(self, path: Path, name: str, values: Mapping[str, Any]) -> None:
-        self.path = path
-        self.name = name
-        self.values = values
-
-    def error(self, message: str) -> JobError:
-        return JobError(f"{self.path}: {f'[{self.name}]: ' if self.name else ''}{message}")
-
-    def allow_only(self, keys: Iterable[str]) -> None:
-        allowed = tuple(keys)
-        for key in self.values:
-            if key not in allowed:
-                kind = "key" if self.name else "section"
-                hint = did_you_mean(key, allowed)
-                raise self.error(f"unknown {kind} '{key}'. Allowed: {', '.join(allowed)}.{hint}")
-
-    def section(self, name: str) -> _Section:
-        full = f"{self.name}.{name}" if self.name else name
-        values = self.values.get(name)
-        if values is None:
-            raise self.error(f"the section [{full}] is missing.")
-        if not isinstance(values, dict):
-            raise self.error(f"'{name}' must be a section, [{full}], got {_found(values)}.")
-        return _Section(self.path, full, values)
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self.values.get(key, default)
-        if value is None:
-            raise self.error(f"the key '{key}' is missing.")
-        if not isinstance(value, str) or not value.strip():
-            raise self.error(f"'{key}' must be a text that is not empty, got {_found(value)}.")
-        return value
-
-    def integer(self, key: str, default: int) -> int:
-        value = self.values.get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise self.error(f"'{key}' must be a whole number, got {_found(value)}.")
-        return value
-
-    def flag(self, key: str) -> bool:
-        value = self.values.get(key, False)
-        if not isinstance(value, bool):
-            raise self.error(f"'{key}' must be true or false, got {_found(value)}.")
-        return value
-
-    def choice(self, key: str, allowed: tuple[str, ...], default: str | None = None) -> str:
-        value = self.text(key, default)
-        if value not in allowed:
-            raise self.error(f"'{key}' is '{value}'. Allowed: {', '.join(allowed)}.{did_you_mean(value, allowed)}")
-        return value
-
-
-def _found(value: object) -> str:
-    kinds = {bool: "true/false", int: "number", float: "number", str: "text", list: "array", dict: "table"}
-    return f"the {kinds.get(type(value), type(value).__name__)} {value!r}"
-
-
-def _query(job: _Section) -> str:
+def _query(job: Section) -> str:
     if ("query" in job.values) == ("query_file" in job.values):
         raise job.error("give either 'query' (the SQL text) or 'query_file' (a file that holds it), and not both.")
     if "query" in job.values:
@@ -204,81 +152,90 @@ def _query(job: _Section) -> str:
         raise job.error(f"cannot read 'query_file' {path}: {getattr(error, 'strerror', None) or error}.") from error
 
 
-def _source(stream: str, section: _Section) -> FileSource:
-    section.allow_only(("path", "format", "time", "schema"))
-    pattern = section.text("path")
-    # Not Path.glob, which refuses absolute patterns.
-    found = sorted(glob.glob(str(section.path.parent / pattern), recursive=True))  # noqa: PTH207
-    paths = tuple(Path(name) for name in found if Path(name).is_file())
-    if not paths:
-        raise section.error(f"'path' is '{pattern}', but no file matches {section.path.parent / pattern}.")
-    return FileSource(
-        stream=stream,
-        paths=paths,
-        format=_format(section, paths[0], FORMATS),
-        time=section.text("time", "ts"),
-        types=_types(section),
+# -- on Spark ------------------------------------------------------------------------------------
+
+
+def _spark(section: Section, sources: tuple[Source, ...], sink: Sink) -> SparkOptions:
+    section.allow_only(("master", "checkpoint", "trigger", "layout", "cells", "jars", "log", "conf"))
+    folder = section.path.parent
+    finite = all(isinstance(source, FileSource) for source in sources)
+    lasting = not isinstance(sink, MemorySink) and not (isinstance(sink, FileSink) and sink.path is None)
+    default = f"{section.path.stem}.checkpoint" if lasting else None
+    checkpoint = section.text("checkpoint") if "checkpoint" in section.values else default
+    return SparkOptions(
+        master=section.text("master", "local[*]"),
+        checkpoint=None if checkpoint is None else folder / checkpoint,
+        trigger=_trigger(section, AVAILABLE_NOW if finite else None),
+        layout=_layout(section),
+        cells=section.integer("cells") if "cells" in section.values else None,
+        jars=_jars(section),
+        log=folder / section.text("log") if "log" in section.values else None,
+        conf=section.settings("conf"),
     )
 
 
-def _types(section: _Section) -> dict[str, pa.DataType]:
-    if "schema" not in section.values:
-        return {}
-    schema = section.section("schema")
-    types = {}
-    for column in schema.values:
-        try:
-            types[column] = type_from_text(schema.text(column))
-        except InputError as error:
-            raise schema.error(f"column '{column}': {error}") from error
-    return types
-
-
-def _sink(section: _Section) -> FileSink:
-    section.allow_only(("path", "format", "console"))
-    console = section.flag("console")
-    if console == ("path" in section.values):
-        raise section.error("give either 'path' (a file to write) or 'console = true' (standard output), and not both.")
-    if console:
-        return FileSink(None, section.choice("format", _CONSOLE_FORMATS, "csv"))
-    path = section.path.parent / section.text("path")
-    if path.is_dir() or not path.parent.is_dir():
-        wrong = "is a folder" if path.is_dir() else f"lies in {path.parent}, which does not exist"
-        raise section.error(f"'path' is '{section.values['path']}', which {wrong}. Give the name of a file to write.")
-    return FileSink(path, _format(section, path, FORMATS))
-
-
-def _format(section: _Section, path: Path, allowed: tuple[str, ...]) -> str:
-    """Return the format that is given, or else the one that the file's name tells."""
-    if "format" in section.values:
-        return section.choice("format", allowed)
-    found = _format_of_name(path)
-    if found is None:
+def _trigger(section: Section, default: str | None) -> str | None:
+    if "trigger" not in section.values:
+        return default
+    text = section.text("trigger").strip()
+    if text.lower() == AVAILABLE_NOW:
+        return AVAILABLE_NOW
+    try:
+        milliseconds = int(parse_duration(text) * 1_000)
+    except QueryError as error:
         raise section.error(
-            f"the name of {path.name} does not tell its format. Add 'format', one of: {', '.join(allowed)}."
+            f"'trigger' is '{text}'. Allowed: a time between micro-batches, such as '5 seconds' or '500 ms', "
+            f"'0 seconds' for one after the other, or '{AVAILABLE_NOW}' to read what there is and end."
+        ) from error
+    return f"{milliseconds} milliseconds" if milliseconds else None
+
+
+def _layout(section: Section) -> str | tuple[int, ...]:
+    value = section.values.get("layout", "auto")
+    return tuple(value) if isinstance(value, list) else section.text("layout", "auto")
+
+
+def _jars(section: Section) -> tuple[Path, ...]:
+    jars: list[Path] = []
+    for pattern in section.texts("jars"):
+        found = glob.glob(str(section.path.parent / pattern))  # noqa: PTH207 - patterns may be absolute
+        if not found:
+            raise section.error(f"'jars' names '{pattern}', but no file matches {section.path.parent / pattern}.")
+        jars += sorted(Path(name) for name in found)
+    return tuple(jars)
+
+
+def _check_source(section: Section, source: Source, engine: str) -> None:
+    """Refuse what the engine cannot read."""
+    if isinstance(source, FileSource):
+        if engine == "local" and not source.paths:
+            raise section.error(f"no file matches {source.pattern}, and in one process there is no waiting for one.")
+        if engine == "spark" and source.format not in _SPARK_FORMATS:
+            raise section.error(
+                f"Spark does not read '{source.format}' files. Allowed: {', '.join(_SPARK_FORMATS)}; "
+                f'or run the job in one process: engine = "local" in [job].'
+            )
+    elif engine == "local":
+        kind = type(source).__name__.removesuffix("Source").lower()
+        raise section.error(
+            f"a '{kind}' source needs Spark; one process reads files only. "
+            "Set engine = \"spark\" in [job], or give the stream a 'path'."
         )
-    return found
 
 
-def _format_of_name(path: Path) -> str | None:
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSION_SUFFIXES]
-    return _FORMAT_OF_SUFFIX.get(suffixes[-1]) if suffixes else None
-
-
-def source_of_file(stream: str, path: Path, time: str) -> FileSource:
-    """Return the source that is one file, read as its name tells.
-
-    Raises
-    ------
-    JobError
-        There is no such file, or its name does not tell its format.
-    """
-    if not path.is_file():
-        raise JobError(f"stream {stream}: there is no file {path}.")
-    found = _format_of_name(path)
-    if found is None:
-        raise JobError(
-            f"stream {stream}: the name of {path} does not tell its format. "
-            f"It must end in one of: {', '.join(_FORMAT_OF_SUFFIX)}."
-        )
-    return FileSource(stream, (path,), found, time, {})
+def _check_sink(section: Section, sink: Sink, engine: str) -> None:
+    """Refuse what the engine cannot write."""
+    if isinstance(sink, FileSink) and sink.path is not None:
+        if engine == "spark" and sink.format not in _SPARK_FORMATS:
+            raise section.error(f"Spark does not write '{sink.format}' files. Allowed: {', '.join(_SPARK_FORMATS)}.")
+        if engine == "spark" and sink.path.is_file():
+            raise section.error(
+                f"'path' is '{section.values['path']}', which is a file. On Spark results are a folder of files; "
+                "move it away or give another name."
+            )
+        if engine == "local" and sink.path.is_dir():
+            raise section.error(
+                f"'path' is '{section.values['path']}', which is a folder. Give the name of a file to write."
+            )
+    elif engine == "local" and not isinstance(sink, FileSink | MemorySink):
+        raise section.error("a 'kafka' sink needs Spark. Set engine = \"spark\" in [job], or give 'path'.")

@@ -7,11 +7,33 @@ and Spark joins on the buckets with the real condition behind it.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as sf
 
-__all__ = ["bucket_join"]
+__all__ = ["bucket_join", "refusal_of", "start_own"]
+
+
+_ANSWER_S = 60
+
+
+def start_own(r: Any, s: Any, band: int, checkpoint: str) -> Any:
+    """Start Spark's own join of R(x, y) and S(a, b) by their bands, as they are; see :func:`refusal_of`."""
+    near = r.x.between(s.a - band, s.a + band) & r.y.between(s.b - band, s.b + band)
+    return r.join(s, near).writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+
+
+def refusal_of(query: Any) -> str:
+    """Return what Spark says to a query it refuses, or an empty text if it runs. It says so when data comes."""
+    try:
+        query.awaitTermination(_ANSWER_S)
+        query.stop()
+    except StreamingQueryException as error:
+        said = re.search(r"Stream-stream join [^.;\n]*", str(error))
+        return said[0].strip() if said else str(error).splitlines()[0]
+    return ""
 
 
 def bucket_join(r: Any, s: Any, *, band: int, bucket: int, window_s: int, lateness: str = "0 seconds") -> Any:

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-__all__ = ["METRICS", "Listener", "Progress", "counters", "progress_of"]
+__all__ = ["METRICS", "Listener", "Progress", "counted", "counters", "progress_of"]
 
 METRICS = "crosswind"
 """The name under which counters are found in ``progress.observedMetrics``, with a mark of the join behind it."""
@@ -60,6 +60,11 @@ def counters() -> list[Column]:
     """Return the aggregates that are observed over the rows of the cells."""
     named = [f.name for f in fields(Progress) if f.name not in ("batch", "batch_ms")]
     return [(sf.max(name) if name.endswith("_ms") else sf.sum(name)).alias(name) for name in named]
+
+
+def counted(frame: Any, name: str) -> Any:
+    """Return ``frame``, which reports under ``name`` how many ``tuples`` were read from it in a micro-batch."""
+    return frame.observe(name, sf.count(sf.lit(1)).alias("tuples"))
 
 
 def progress_of(progress: Any) -> Progress | None:

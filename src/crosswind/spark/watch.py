@@ -1,0 +1,75 @@
+"""A running streaming query, watched from the driver: what each micro-batch did, and how it ends."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from crosswind.errors import CrosswindError, SparkError
+from crosswind.spark.failure import error_of
+from crosswind.spark.progress import Progress, progress_of
+
+__all__ = ["Watch", "failure_of"]
+
+_RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Warning)): (.+)$", re.MULTILINE)
+_REASON_CHARS = 600
+
+
+class Watch:
+    """Reads the progress of ``query`` as it comes, each micro-batch once.
+
+    Parameters
+    ----------
+    query : StreamingQuery
+        What ``writeStream.start()`` returned.
+    """
+
+    def __init__(self, query: Any) -> None:
+        self.query = query
+        self._seen = -1
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query still runs."""
+        return bool(self.query.isActive)
+
+    def news(self) -> list[tuple[Any, Progress | None]]:
+        """Return what was reported since the last call: Spark's progress, and the join's counters in it."""
+        last = self.query.lastProgress
+        if last is None or last.batchId <= self._seen:
+            return []
+        fresh = [last] if last.batchId == self._seen + 1 else self.query.recentProgress
+        fresh = sorted({p.batchId: p for p in fresh if p.batchId > self._seen}.items())
+        self._seen = last.batchId
+        return [(progress, progress_of(progress)) for _, progress in fresh]
+
+    def check(self) -> None:
+        """Raise what made the query fail, if something did.
+
+        Raises
+        ------
+        CrosswindError
+            The user's own error if a worker met one, else a SparkError with Spark's reason.
+        """
+        failure = None if self.is_active else self.query.exception()
+        if failure is not None:
+            raise failure_of(failure)
+
+    def stop(self) -> None:
+        """Stop the query and wait until it has."""
+        self.query.stop()
+
+
+def failure_of(failure: BaseException | str) -> CrosswindError:
+    """Return ``failure`` as an error of few words: Crosswind's own if there is one inside, else Spark's reason."""
+    own = error_of(failure)
+    if own is not None:
+        return own
+    text = str(failure)
+    # The innermost error of a Python worker says more than the frames of the JVM around it.
+    raised = _RAISED.findall(text.partition("\n\tat ")[0])
+    if "Traceback (most recent call last)" in text and raised:
+        return SparkError(f"a worker failed: {': '.join(raised[-1])}")
+    reason = re.split(r"\s+SQLSTATE|\n\s*=== ", text, maxsplit=1)[0]
+    reason = re.sub(r"^\[STREAM_FAILED\] Query .*? terminated with exception: ", "", reason.strip(), flags=re.DOTALL)
+    return SparkError(f"Spark refused: {reason[:_REASON_CHARS]}")
