@@ -10,7 +10,7 @@ import random
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,10 @@ class EngineConfig:
     """One way to run a join.
 
     ``mode``: ``run`` replays finite tables; ``push`` pushes random batches in random turns;
-    ``restore`` does the same and goes on from a snapshot at a random moment.
+    ``restore`` does the same and goes on from a snapshot at a random moment; ``spark`` joins
+    static frames on Spark, ``stream`` streaming ones in random batches, ``cells`` does as Spark would
+    in this process, with failures (tests/spark/simulation.py); these have ``layout`` and ``cells``
+    (``layout="any"``: chosen at random).
     ``basic_window``: tuples in a basic window, if not the engine's own choice.
     """
 
@@ -56,10 +59,20 @@ class EngineConfig:
     workers: int | None = None
     mode: str = "run"
     basic_window: int | None = None
+    layout: str | tuple[int, int] = "auto"
+    cells: int | None = None
+
+    @property
+    def on_spark(self) -> bool:
+        """Whether Spark does the work, or is played."""
+        return self.mode in ("spark", "stream", "cells")
 
     @property
     def id(self) -> str:
         """Name in test ids and on the command line of the fuzzer."""
+        if self.on_spark:
+            shape = self.layout if isinstance(self.layout, str) else "x".join(map(str, self.layout))
+            return f"{self.mode}-{self.index}-{shape}" + ("" if self.cells is None else f"-{self.cells}")
         workers = "" if self.workers is None else f"-{self.workers}"
         small = "" if self.basic_window is None else f"-small{self.basic_window}"
         return f"{self.name}-{self.index}{workers}-{self.mode}{small}"
@@ -90,7 +103,14 @@ class EngineConfig:
 
     def rows(self, sql: str, tables: Mapping[str, pa.Table], time: str | dict[str, str] = "ts") -> pa.Table:
         """Return the join's result over finite tables; nothing is late."""
-        return self.join(sql, tables, time).table
+        if not self.on_spark:
+            return self.join(sql, tables, time).table
+        from tests.spark.frames import NotInSparkError
+
+        try:
+            return self.join(sql, tables, time).table
+        except NotInSparkError as reason:
+            pytest.skip(f"Spark has no such value: {reason}")
 
     def join(
         self,
@@ -113,6 +133,8 @@ class EngineConfig:
         import crosswind as cw
 
         times = dict.fromkeys(tables, time) if isinstance(time, str) else time
+        if self.on_spark:
+            return self._on_spark(sql, tables, time, times, random.Random(f"spark {seed}"), strict)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             if any(table.column(times[name]).null_count for name, table in tables.items()):
@@ -123,6 +145,27 @@ class EngineConfig:
             if strict:
                 warnings.simplefilter("ignore", cw.LateTupleWarning)
             return self._live(sql, tables, time, times, random.Random(f"live {seed}"), strict)
+
+    def _on_spark(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        time: str | dict[str, str],
+        times: dict[str, str],
+        rng: random.Random,
+        strict: bool,
+    ) -> Outcome:
+        from tests.spark.engine import cell_rows, static_rows, stream_rows
+
+        layout, cells = rng.choice(LAYOUTS) if self.layout == "any" else (self.layout, self.cells)
+        options = {"layout": layout, "cells": cells, "index": self.index}
+        if self.mode == "spark":
+            return Outcome(static_rows(sql, tables, time, **options), {})
+        lateness = {name: disorder(tables[name].column(times[name])) for name in tables}
+        if strict:
+            lateness = {name: rng.randint(0, lateness[name]) for name in tables}
+        rows = stream_rows if self.mode == "stream" else cell_rows
+        return Outcome(*rows(sql, tables, time, times, lateness, rng, **options))
 
     def _live(
         self,
@@ -181,7 +224,20 @@ ENGINES = (
     EngineConfig(index="band", mode="push", basic_window=4),
     EngineConfig(index="hash", mode="push", basic_window=4),
     EngineConfig(index="auto", mode="restore", basic_window=4),
+    EngineConfig(index="auto", mode="cells", layout="any"),
 )
+
+LAYOUTS = (("auto", None), ("grid", 4), ("range", 3), ("hash", 2), ((2, 3), None))
+"""Layouts on Spark with their number of cells."""
+
+ON_SPARK = EngineConfig(mode="spark", index="auto", layout="any")
+"""Static frames on Spark."""
+
+ON_STREAMS = replace(ON_SPARK, mode="stream")
+"""Streaming frames; a query costs seconds, so a choice of tests runs on them (tests/spark/test_streams.py)."""
+
+SPARK = pytest.mark.xdist_group("spark")
+"""Tests on Spark run in one process, so that there is one session (pytest --dist loadgroup)."""
 
 
 def _with_basic_window(join: Any, tuples: int, *args: Any, **options: Any) -> Any:
@@ -267,7 +323,7 @@ def pytest_configure(config: pytest.Config) -> None:
     use_kernel_cache(Path(config.cache.mkdir(KERNEL_CACHE)) if config.cache else ROOT / ".pytest_cache" / KERNEL_CACHE)
 
 
-@pytest.fixture(params=ENGINES, ids=lambda engine: engine.id)
+@pytest.fixture(params=[*ENGINES, pytest.param(ON_SPARK, marks=SPARK)], ids=lambda engine: engine.id)
 def engine(request: pytest.FixtureRequest) -> EngineConfig:
     """Return each engine under test in turn."""
     return request.param

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tests.cases import Shape, TestCase, make_case, make_shape
-from tests.conftest import ENGINES, KERNEL_CACHE, ROOT, EngineConfig, use_kernel_cache
+from tests.conftest import ENGINES, KERNEL_CACHE, ON_SPARK, ON_STREAMS, ROOT, EngineConfig, use_kernel_cache
 from tests.oracle import OracleOverflowError, assert_same, expected_rows, without
 
 REFUSED_SHARE_MAX = 0.01
@@ -48,10 +48,13 @@ def check(case: TestCase, engine: EngineConfig) -> Verdict:
         The rows differ.
     """
     import crosswind as cw
+    from tests.spark.frames import NotInSparkError
 
     strict = case.data_seed % 5 == 4
     try:
         outcome = engine.join(case.sql, case.tables, case.times, case.data_seed, strict)
+    except NotInSparkError as error:
+        return Verdict("not in Spark", report=str(error))
     except cw.QueryError as error:
         return Verdict("refused", report=str(error))
     except cw.ArithmeticOverflowError:
@@ -152,9 +155,11 @@ def perform(task: Task) -> list[Verdict]:
 
 def tasks(options: argparse.Namespace) -> Iterator[Task]:
     """Yield what the command line asks for."""
-    engines = tuple(e for e in ENGINES if options.engine in (None, e.id))
+    known = (*ENGINES, ON_SPARK, ON_STREAMS)
+    asked = ON_SPARK.id if options.spark else options.engine
+    engines = tuple(e for e in known if e.id == asked) if asked else ENGINES
     if not engines:
-        raise SystemExit(f"no engine {options.engine!r}; there are {', '.join(e.id for e in ENGINES)}")
+        raise SystemExit(f"no engine {asked!r}; there are {', '.join(e.id for e in known)}")
     if options.shape is not None:
         yield Task(options.shape, tuple(options.data or range(options.per_shape)), engines)
         return
@@ -171,6 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--per-shape", type=int, default=8, help="data sets for each query shape")
     parser.add_argument("--engine", help="only this one, for example kang-scan-push")
+    parser.add_argument("--spark", action="store_true", help="static frames on Spark, a session a job")
     parser.add_argument("--shape", type=int, help="only this shape")
     parser.add_argument("--data", type=int, nargs="*", help="only these data sets, with --shape")
     options = parser.parse_args(arguments)

@@ -19,15 +19,16 @@ PLANNED_SHAPES = 300
 @pytest.mark.parametrize("shape_seed", SHAPES)
 def test_random_joins_are_exact(engine: EngineConfig, shape_seed: int):
     shape = make_shape(shape_seed)
-    for data_seed in range(DATA_SETS):
+    # A job on Spark costs a second.
+    for data_seed in [shape_seed % DATA_SETS] if engine.mode == "spark" else range(DATA_SETS):
         case = make_case(shape, data_seed)
         try:
             verdict = check(case, engine)
         except Exception as error:
             error.add_note(f"{case.sql}\nagain: {command(case, engine)}")
             raise
-        if verdict.kind == "refused":
-            pytest.skip(verdict.report)
+        if verdict.kind in ("refused", "not in Spark"):
+            pytest.skip(f"{verdict.kind}: {verdict.report}")
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)

@@ -246,7 +246,7 @@ class Cell:
         data = join.snapshot()
         for name in manifest.snapshot:
             self._store.remove(name)
-        manifest.snapshot = []
+        manifest.snapshot, manifest.snapshot_bytes = [], len(data)
         for part, start in enumerate(range(0, len(data), _PART)):
             manifest.snapshot.append(f"snapshot-{manifest.version}-{part}")
             self._store.write(manifest.snapshot[-1], data[start : start + _PART])

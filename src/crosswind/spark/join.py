@@ -91,7 +91,8 @@ def join(
     check_stateful(spark, spec.layout.total)
     keys = cell_keys(spec.layout.total, int(spark.conf.get("spark.sql.shuffle.partitions")))
     packed = [
-        _packed(spec, frames, unit, keys).withWatermark("time", spec.delay(unit)) for unit in range(len(spec.units))
+        _packed(spec, frames, unit, keys, True).withWatermark("time", spec.delay(unit))
+        for unit in range(len(spec.units))
     ]
     blocks = reduce(lambda left, right: left.unionByName(right), packed).drop("time", "start")
     joined = blocks.groupBy("cell").transformWithStateInPandas(CellProcessor(spec), OUTPUT, "append", "EventTime")
@@ -188,9 +189,9 @@ def _check_frames(frames: Mapping[str, Any]) -> bool:
     return next(iter(kinds.values()))
 
 
-def _packed(spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[int, ...]) -> Any:
+def _packed(spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[int, ...], streaming: bool) -> Any:
     """Return the blocks of one unit; only the columns that the join needs travel."""
-    pack = Pack(spec, unit, keys)
+    pack = Pack(spec, unit, keys, streaming)
     frame = frames[spec.sources[unit]]
     return frame.select(*[_quoted(name) for name in pack.columns]).mapInArrow(pack, PACKED)
 
@@ -199,7 +200,7 @@ def _static(spec: JoinSpec, frames: Mapping[str, Any], schema: st.StructType) ->
     """Return the join of frames that are complete: every cell is gone through in time order."""
     total = spec.layout.total
     keys = cell_keys(total, total)
-    packed = [_packed(spec, frames, unit, keys) for unit in range(len(spec.units))]
+    packed = [_packed(spec, frames, unit, keys, False) for unit in range(len(spec.units))]
     blocks = reduce(lambda left, right: left.unionByName(right), packed)
     ordered = blocks.repartition(total, "cell").sortWithinPartitions("cell", "start", "unit")
     return ordered.mapInArrow(StaticCells(spec), schema)

@@ -48,10 +48,12 @@ class Pack:
         The unit that the rows belong to.
     keys : tuple of int
         The keys under which Spark knows the cells.
+    streaming : bool
+        Whether blocks tell Spark the time; complete frames have no watermark.
     """
 
-    def __init__(self, spec: JoinSpec, unit: int, keys: tuple[int, ...]) -> None:
-        self._spec, self._unit, self._keys = spec, unit, keys
+    def __init__(self, spec: JoinSpec, unit: int, keys: tuple[int, ...], streaming: bool = True) -> None:
+        self._spec, self._unit, self._keys, self._streaming = spec, unit, keys, streaming
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -82,25 +84,28 @@ class Pack:
         return self._packed(routed)
 
     def _packed(self, routed: Routed) -> pa.RecordBatch:
-        stream = self._spec.plan.units[self._unit].stream.alias
         shipments = routed.shipments
         columns: dict[str, list[Any]] = {
             "cell": [self._keys[shipment.cell] for shipment in shipments],
             "unit": [self._unit] * len(shipments),
             "is_primary": [shipment.primary for shipment in shipments],
-            "time": [self._spec.microseconds(shipment.time_max, stream) for shipment in shipments],
+            "time": [self._spark_time(shipment.time_max) for shipment in shipments],
             "start": [shipment.time_min for shipment in shipments],
             "tuples": [shipment.batch.num_rows for shipment in shipments],
             "rejected": [0] * len(shipments),
             "block": [write_block(shipment.batch) for shipment in shipments],
         }
         if routed.passed or routed.rejected:  # nothing to join, but the clock moves and counts count
-            time = None if routed.time_max is None else self._spec.microseconds(routed.time_max, stream)
-            row = (self._keys[0], self._unit, True, time, None, routed.passed, routed.rejected, None)
+            row = (self._keys[0], self._unit, True, self._spark_time(routed.time_max), None, routed.passed, routed.rejected, None)
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
         arrays = [pa.array(values, field.type) for values, field in zip(columns.values(), PACKED_SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=PACKED_SCHEMA)
+
+    def _spark_time(self, ticks: int | None) -> int | None:
+        if ticks is None or not self._streaming:
+            return None
+        return self._spec.microseconds(ticks, self._spec.plan.units[self._unit].stream.alias)
 
 
 class Unpack:

@@ -56,6 +56,7 @@ class Manifest:
     watermark: int | None = None
     blocks: list[BlockEntry] = field(default_factory=list)
     snapshot: list[str] = field(default_factory=list)
+    snapshot_bytes: int = 0
     timer: int | None = None
 
     def next_version(self, name: str) -> None:
@@ -65,8 +66,8 @@ class Manifest:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all blocks."""
-        return sum(entry.size for entry in self.blocks)
+        """Bytes of all blocks, or of the snapshot."""
+        return self.snapshot_bytes + sum(entry.size for entry in self.blocks)
 
     def to_bytes(self) -> bytes:
         """Return the manifest as bytes."""
@@ -107,20 +108,24 @@ class Store(Protocol):
 
 
 def compaction(blocks: list[BlockEntry], unit: int) -> list[BlockEntry]:
-    """Return blocks of ``unit`` that should be put together: the newest ones of one size, or none.
+    """Return the newest blocks of ``unit`` that should be put together, or none.
 
-    Sizes go in powers of the fan-in, so a tuple is rewritten a logarithmic number of times and
-    there are logarithmically many blocks.
+    Sizes fall into levels, each ``_FAN_IN`` times the one before. The newest blocks are put together when that makes
+    a block of a higher level than any of them has; so a tuple is rewritten once a level, and there are few blocks
+    of each level. On the lowest level, where rewriting costs nothing, their number counts.
     """
     mine = [entry for entry in blocks if entry.unit == unit]
-    at = len(mine)
-    while at and _level(mine[at - 1]) == _level(mine[-1]):
-        at -= 1
-    tail = mine[at:]
-    if len(tail) < _FAN_IN or sum(entry.size for entry in tail) > _BYTES_MAX:
-        return []
-    return tail
+    found, at, size = len(mine), len(mine), 0
+    for level in range(_level(_BYTES_MAX) + 1):
+        while at and _level(mine[at - 1].size) <= level:
+            at -= 1
+            size += mine[at].size
+        if size > _BYTES_MAX:
+            break
+        if _level(size) > level or (level == 0 and len(mine) - at >= _FAN_IN):
+            found = at
+    return mine[found:] if len(mine) - found > 1 else []
 
 
-def _level(entry: BlockEntry) -> int:
-    return max(0, entry.size.bit_length() - 12) // (_FAN_IN.bit_length() - 1)
+def _level(size: int) -> int:
+    return max(0, size.bit_length() - 12) // (_FAN_IN.bit_length() - 1)

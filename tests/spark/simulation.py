@@ -1,0 +1,232 @@
+"""Spark's contract without Spark: micro-batches, watermark, timers, and everything that may go wrong.
+
+The parts that run on workers (packing, routing, cells, state) are the real ones. What is played
+here is Spark: tasks are tried more than once, in processes with other caches; some fail half-way,
+some finish and lose to a copy; the driver dies and a whole micro-batch is run again. It costs
+milliseconds, so thousands of random cases go through it; tests on the real Spark follow.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from crosswind.engine.session import lateness_of, parse_queries
+from crosswind.io.blocks import read_block
+from crosswind.plan.layout import choose_layout
+from crosswind.spark.cache import JoinCache
+from crosswind.spark.cell import Arrival, Cell, Report
+from crosswind.spark.operator import result_blocks
+from crosswind.spark.pack import Pack
+from crosswind.spark.partition import cell_keys
+from crosswind.spark.spec import JoinSpec, result_schema, unit_plan
+
+CACHE_BYTES = 64 << 20
+EPOCH, MILLISECOND = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.timedelta(milliseconds=1)
+ROUNDS_MAX = 100
+"""Micro-batches without data, at most: timers that wake each other for ever are an error."""
+
+
+def make_spec(
+    sql: str,
+    schemas: Mapping[str, pa.Schema],
+    *,
+    time: Any = "ts",
+    lateness: Any = 0,
+    layout: Any = "auto",
+    cells: int | None = None,
+    index: str = "auto",
+    cache_bytes: int = CACHE_BYTES,
+    hot: Sequence[int] = (),
+) -> JoinSpec:
+    """Return what ``crosswind.spark.join`` would send to workers."""
+    plan, sources = unit_plan(parse_queries(sql, dict(schemas), time=time))
+    by_source = lateness if isinstance(lateness, Mapping) else dict.fromkeys(sources, lateness)
+    units = [unit.stream.name for unit in plan.units]
+    ticks = lateness_of(plan, {unit: by_source[source] for unit, source in zip(units, sources, strict=True)})
+    chosen = choose_layout(plan, layout, cells, cores=2)
+    if hot:
+        chosen = chosen.with_hot(hot, 4)
+    return JoinSpec(plan, chosen, sources, tuple(ticks[unit] for unit in units), index, cache_bytes)
+
+
+class DictStore:
+    """The state of a cell in a dict: changes hold when the attempt that made them is committed."""
+
+    def __init__(self, content: Mapping[str, bytes] | None = None) -> None:
+        self.content: dict[str, bytes] = dict(content or {})
+
+    def read_manifest(self) -> bytes | None:
+        return self.content.get("manifest")
+
+    def write_manifest(self, data: bytes) -> None:
+        self.content["manifest"] = data
+
+    def read(self, name: str) -> bytes:
+        return self.content[f"block {name}"]
+
+    def write(self, name: str, data: bytes) -> None:
+        assert f"block {name}" not in self.content, f"block {name} is written twice"
+        self.content[f"block {name}"] = data
+
+    def remove(self, name: str) -> None:
+        del self.content[f"block {name}"]
+
+
+@dataclass
+class Committed:
+    """What one micro-batch left behind: state and timers by cell, results, reports."""
+
+    states: dict[int, dict[str, bytes]]
+    timers: dict[int, set[int]]
+    results: list[bytes] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+    rejected: int = 0
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """How often things go wrong, as chances."""
+
+    replay: float = 0.15
+    """The driver dies after a micro-batch and runs it again."""
+    crash: float = 0.15
+    """An attempt fails half-way."""
+    loser: float = 0.15
+    """An attempt finishes, but another one is committed."""
+    fresh: float = 0.1
+    """The attempt runs in a worker that has just started."""
+
+
+CALM = Trouble(0, 0, 0, 0)
+
+
+class Simulation:
+    """A streaming join in which Spark is played."""
+
+    def __init__(self, spec: JoinSpec, rng: random.Random, trouble: Trouble) -> None:
+        self.spec, self._rng, self._trouble = spec, rng, trouble
+        self._keys = cell_keys(spec.layout.total, 2)
+        self._workers = [JoinCache(), JoinCache()]
+        self._highs = [0] * len(spec.units)
+        self.watermark = 0
+        self.now = Committed({}, {})
+        self.results: list[bytes] = []
+        self.reports: list[Report] = []
+        self.rejected = 0
+
+    def batch(self, tables: Mapping[str, pa.Table]) -> None:
+        """Run a micro-batch, and run it again as often as the driver dies."""
+        rows = self._packed(tables)
+        while True:
+            done = self._run(rows)
+            if self._rng.random() >= self._trouble.replay:
+                break
+            self._rng.shuffle(self._workers)
+        self.now = done
+        self.results += done.results
+        self.reports += done.reports
+        self.rejected += done.rejected
+        self._advance(rows)
+
+    def settle(self) -> None:
+        """Run micro-batches without data, as Spark does, until the watermark stands."""
+        for _ in range(ROUNDS_MAX):
+            before = self.watermark
+            self.batch({})
+            if self.watermark == before and not any(due <= before for due in self._due()):
+                return
+        raise AssertionError(f"timers still fire after {ROUNDS_MAX} rounds: {self._due()} at {self.watermark}")
+
+    def table(self) -> pa.Table:
+        """Return all results so far."""
+        batches = [read_block(block) for block in self.results]
+        return pa.Table.from_batches(batches, result_schema(self.spec.plan))
+
+    def total(self, name: str) -> int:
+        """Return a counter, added up."""
+        return sum(getattr(report, name) for report in self.reports)
+
+    # -- one run of a micro-batch --------------------------------------------
+
+    def _packed(self, tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+        """Return the packed rows of all units; copies of a cell come in any order."""
+        rows: list[dict[str, Any]] = []
+        for unit, source in enumerate(self.spec.sources):
+            if source in tables and tables[source].num_rows:
+                pack = Pack(self.spec, unit, self._keys)
+                batches = tables[source].select(list(pack.columns)).combine_chunks().to_batches()
+                rows += [row for packed in pack(batches) for row in packed.to_pylist()]
+        if not self.spec.counted:
+            self._rng.shuffle(rows)
+        return rows
+
+    def _run(self, rows: list[dict[str, Any]]) -> Committed:
+        done = Committed(dict(self.now.states), {key: set(due) for key, due in self.now.timers.items()})
+        by_cell: dict[int, list[dict[str, Any]]] = {}
+        for row in rows:
+            by_cell.setdefault(row["cell"], []).append(row)
+        for cell, mine in by_cell.items():
+            done.rejected += sum(row["rejected"] for row in mine)
+            arrivals = [
+                Arrival(row["unit"], row["is_primary"], read_block(row["block"])) for row in mine if row["block"]
+            ]
+            self._attempts(cell, arrivals, done)
+        for cell in sorted(done.timers):
+            fired = {due for due in done.timers[cell] if due <= self.watermark}
+            for _ in fired:
+                self._attempts(cell, [], done)
+            done.timers[cell] -= fired
+        return done
+
+    def _attempts(self, cell: int, arrivals: list[Arrival], done: Committed) -> None:
+        """Try until an attempt is committed."""
+        rng, trouble = self._rng, self._trouble
+        while True:
+            cache = JoinCache() if rng.random() < trouble.fresh else rng.choice(self._workers)
+            crashes = rng.random() < trouble.crash
+            store, report = DictStore(done.states.get(cell)), Report()
+            task = Cell(self.spec, store, cache)
+            blocks: list[bytes] = []
+            with closing(task.process(arrivals, self.watermark, report)) as tables:
+                if crashes and arrivals:
+                    next(tables, None)  # some results are out, the state is not written
+                    continue
+                blocks += result_blocks(tables)
+            if rng.random() >= trouble.loser:
+                break
+        done.states[cell] = store.content
+        if task.timer is not None:
+            done.timers.setdefault(cell, set()).add(task.timer)
+        done.results += blocks
+        done.reports.append(report)
+
+    # -- Spark's clock ---------------------------------------------------------
+
+    def _due(self) -> list[int]:
+        return [due for timers in self.now.timers.values() for due in timers]
+
+    def _advance(self, rows: list[dict[str, Any]]) -> None:
+        for unit in range(len(self.spec.units)):
+            times = [row["time"] for row in rows if row["unit"] == unit and row["time"] is not None]
+            if times:
+                delay = int(self.spec.delay(unit).split()[0])
+                self._highs[unit] = max(self._highs[unit], (max(times) - EPOCH) // MILLISECOND - delay)
+        self.watermark = max(self.watermark, *([min(self._highs)] if self._highs else []))
+
+
+def join_simulated(
+    spec: JoinSpec, batches: Mapping[str, list[pa.Table]], rng: random.Random, trouble: Trouble | None = None
+) -> Simulation:
+    """Return the simulation after all batches, one of each stream at a time."""
+    simulation = Simulation(spec, rng, trouble or Trouble())
+    for number in range(max(len(parts) for parts in batches.values())):
+        simulation.batch({name: parts[number] for name, parts in batches.items() if number < len(parts)})
+    simulation.settle()
+    return simulation

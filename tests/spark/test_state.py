@@ -1,0 +1,258 @@
+"""The state of cells: manifests, compaction, expiry, caches, and counters that count once."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+import crosswind as cw
+from crosswind.io.blocks import concat_batches, read_block, write_block
+from crosswind.spark.cache import CachedJoin, JoinCache
+from crosswind.spark.cell import Arrival, Cell, Report
+from crosswind.spark.state import BlockEntry, Manifest, compaction
+from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
+from tests.spark.simulation import CALM, DictStore, Simulation, Trouble, join_simulated, make_spec
+
+SCHEMA = pa.schema([("x", pa.int64()), ("ts", pa.int64())])
+SCHEMAS = {"R": SCHEMA, "S": SCHEMA}
+CROSS = "SELECT R.x, S.x AS a FROM R [RANGE 10], S [RANGE 10]"
+BAND = f"{CROSS} WHERE abs(R.x - S.x) <= 3"
+
+
+def batch(*tuples: tuple[int, int | None]) -> pa.Table:
+    return pa.Table.from_pylist([{"x": x, "ts": ts} for x, ts in tuples], SCHEMA)
+
+
+def pairs(table: pa.Table) -> list[tuple]:
+    return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+# ---------------------------------------------------------------------------------- the manifest
+
+
+def test_a_manifest_comes_back_as_it_was():
+    manifest = Manifest("identity", "about ä", "origin", watermark=-5, timer=7, snapshot=["snapshot-1-0"])
+    manifest.blocks = [BlockEntry("0-1-2", 0, 1, 2, 10, 100, -(2**63), 2**63 - 1)]
+    manifest.next_version("first")
+    again = Manifest.from_bytes(manifest.to_bytes())
+    assert again == manifest
+    assert again.nbytes == 100
+    assert Manifest.from_bytes(Manifest("i", "a", "o").to_bytes()).watermark is None
+
+
+def test_the_history_of_a_manifest_is_bounded():
+    manifest = Manifest("identity", "about", "origin")
+    for number in range(1000):
+        manifest.next_version(f"v{number}")
+    assert manifest.version == 1000
+    assert manifest.history[-1] == "v999"
+    assert len(manifest.history) <= 64
+    assert len(manifest.to_bytes()) < 2000
+
+
+def test_the_state_of_another_version_is_refused():
+    data = Manifest("i", "a", "o").to_bytes().replace(b'"format": 1', b'"format": 99')
+    with pytest.raises(cw.SnapshotError, match=r"another version of Crosswind.*new checkpointLocation"):
+        Manifest.from_bytes(data)
+
+
+@pytest.mark.parametrize("spread", [False, True], ids=["alike", "mixed"])
+@pytest.mark.parametrize("mean", [100, 5_000, 100_000])
+def test_compaction_keeps_few_blocks_and_rewrites_little(mean, spread):
+    blocks: list[BlockEntry] = []
+    rng = random.Random(f"{mean}")
+    total = 2_000
+    sizes = [rng.choice([mean // 50, mean, 4 * mean]) if spread else mean for _ in range(total)]
+    rewritten, size = 0, sum(sizes) / total
+    for version, length in enumerate(sizes):
+        blocks.append(BlockEntry(f"0-{version}-{version}", 0, version, version, 10, length, 0, version))
+        small = compaction(blocks, 0)
+        if small:
+            assert [entry.first for entry in small[1:]] == [entry.last + 1 for entry in small[:-1]]
+            blocks = [entry for entry in blocks if entry not in small]
+            merged = sum(entry.size for entry in small)
+            rewritten += merged
+            blocks.append(BlockEntry("m", 0, small[0].first, small[-1].last, 0, merged, 0, 0))
+        assert compaction(blocks, 1) == []
+    assert sum(entry.size for entry in blocks) == sum(sizes)
+    tiny = (1 << 15) * total / 7
+    assert rewritten <= 5 * total * size + tiny, "a tuple is rewritten a logarithmic number of times"
+    large = total * size / (1 << 20)
+    assert len(blocks) <= 40 + large, f"{len(blocks)} blocks for {large:.0f} MB"
+
+
+def test_blocks_of_bytes_come_back_as_they_were():
+    one, two = batch((1, 1), (2, None)).to_batches()[0], batch((3, 3)).to_batches()[0]
+    assert read_block(write_block(one)).equals(one)
+    assert concat_batches([one, two]).to_pylist() == one.to_pylist() + two.to_pylist()
+
+
+# ---------------------------------------------------------------------------------- the cache
+
+
+def test_the_cache_is_bounded_and_drops_the_least_recently_used():
+    class Held:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    joins = [Held() for _ in range(4)]
+    cache = JoinCache()
+    for number, join in enumerate(joins[:3]):
+        cache.put(f"o{number}", CachedJoin(join, 1, "v", 100), 300)
+    entry = cache.take("o0")
+    assert entry is not None
+    cache.put("o0", entry, 300)
+    cache.put("o3", CachedJoin(joins[3], 1, "v", 100), 300)
+    assert (len(cache), cache.nbytes) == (3, 300)
+    assert [join.closed for join in joins] == [False, True, False, False]
+    cache.put("o4", CachedJoin(Held(), 1, "v", 1000), 300)
+    assert len(cache) == 0, "one that is larger than the limit is not kept either"
+
+
+def feed(cell: Cell, milliseconds: int = 0, **tables: pa.Table) -> tuple[list[tuple], Report]:
+    report = Report()
+    arrivals = [Arrival("RS".index(name), True, table.to_batches()[0]) for name, table in tables.items()]
+    parts = list(cell.process(arrivals, milliseconds, report))
+    return (pairs(pa.concat_tables(parts)) if parts else []), report
+
+
+def test_a_stale_copy_catches_up_and_a_foreign_one_is_dropped():
+    spec, store = make_spec(CROSS, SCHEMAS), DictStore()
+    here, there = JoinCache(), JoinCache()
+    feed(Cell(spec, store, here), R=batch((1, 1)))
+    fork = DictStore(store.content)
+    feed(Cell(spec, fork, here), R=batch((66, 1)))  # an attempt here that is never committed
+    assert feed(Cell(spec, store, there), R=batch((2, 2)))[1].cache_misses == 1
+    found, report = feed(Cell(spec, store, here), S=batch((9, 3)))
+    assert found == [(1, 9), (2, 9)], "the windows of the lost attempt are not believed"
+    assert report.cache_misses == 1
+    found, report = feed(Cell(spec, store, there), S=batch((10, 3)))
+    assert found == [(1, 10), (2, 10)]
+    assert (report.cache_hits, report.blocks_read) == (1, 1), "only what came in between is read"
+    found, report = feed(Cell(spec, store, there), R=batch((3, 3)))
+    assert found == [(3, 9), (3, 10)]
+    assert (report.cache_hits, report.blocks_read) == (1, 0)
+
+
+def test_nothing_is_written_before_all_results_are_taken():
+    spec, store = make_spec(CROSS, SCHEMAS), DictStore()
+    cache = JoinCache()
+    feed(Cell(spec, store, cache), R=batch((1, 1)))
+    before = dict(store.content)
+    task = Cell(spec, store, cache).process([Arrival(1, True, batch((9, 1)).to_batches()[0])], 0, Report())
+    next(task)
+    task.close()
+    assert store.content == before
+    assert len(cache) == 0, "a join that was left half-way is not used again"
+
+
+def test_state_of_another_join_is_refused():
+    store = DictStore()
+    feed(Cell(make_spec(BAND, SCHEMAS, layout="range", cells=2), store, JoinCache()), R=batch((1, 1)))
+    for other in (
+        make_spec(BAND, SCHEMAS, layout="range", cells=3),
+        make_spec(BAND, SCHEMAS, layout="grid", cells=2),
+        make_spec(CROSS, SCHEMAS, layout="grid", cells=2),
+    ):
+        with pytest.raises(cw.SnapshotError) as caught:
+            feed(Cell(other, store, JoinCache()), R=batch((1, 1)))
+        told = str(caught.value)
+        assert "checkpoint belongs to another join" in told
+        assert "range layout, 2 cells" in told
+        assert "new checkpointLocation" in told
+    same = make_spec(BAND.replace(" ", "\n  "), SCHEMAS, layout="range", cells=2, index="scan", cache_bytes=5)
+    feed(Cell(same, store, JoinCache()), R=batch((1, 1)))
+
+
+# ---------------------------------------------------------------------------------- exact, whatever happens
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 30], ids=["no cache", "cache"])
+@pytest.mark.parametrize(("layout", "cells"), [("range", 3), ((2, 2), None)], ids=str)
+def test_long_runs_with_failures_are_exact(layout, cells, cache_bytes, seed):
+    rng = random.Random(f"long {layout} {seed}")
+    rounds, per_round = 80, 8
+    streams = {
+        name: [
+            batch(
+                *((rng.randint(0, 30), rng.randint(max(0, 3 * k - 6), 3 * k)) for _ in range(rng.randint(0, per_round)))
+            )
+            for k in range(rounds)
+        ]
+        for name in ("R", "S")
+    }
+    sql = (
+        "SELECT R.x, R.ts AS p, S.x AS a, S.ts AS q FROM R [RANGE 10], S [RANGE 25 INCLUSIVE] WHERE abs(R.x - S.x) <= 3"
+    )
+    spec = make_spec(sql, SCHEMAS, layout=layout, cells=cells, lateness=6, cache_bytes=cache_bytes)
+    done = join_simulated(spec, streams, rng, Trouble())
+    tables = {name: pa.concat_tables(parts) for name, parts in streams.items()}
+    outputs = [Output("x", 0, "x"), Output("p", 0, "ts"), Output("a", 1, "x"), Output("q", 1, "ts")]
+    roles = (Role("R", "R", Window("range", 10)), Role("S", "S", Window("range", 25, True)))
+    expected = expected_rows(Join(roles, tables, "abs(R.x - S.x) <= 3", tuple(outputs)))
+    assert len(expected) > 500
+    assert_same(expected, done.table(), f"seed {seed}")
+    assert done.total("tuples") == sum(table.num_rows for table in tables.values())
+    assert done.total("late") == 0
+    blocks = [len(Manifest.from_bytes(state["manifest"]).blocks) for state in done.now.states.values()]
+    assert max(blocks) < 30, "compaction and expiry keep the number of blocks small"
+
+
+def test_state_is_released_behind_the_watermark_without_new_tuples():
+    spec = make_spec(CROSS, SCHEMAS, layout=(2, 2))
+    simulation = Simulation(spec, random.Random(1), CALM)
+    simulation.batch({"R": batch(*((k, k) for k in range(50))), "S": batch(*((k, k) for k in range(50)))})
+    simulation.batch({"R": batch((1, 1000)), "S": batch((1, 1000))})
+    simulation.settle()
+    for state in simulation.now.states.values():
+        manifest = Manifest.from_bytes(state["manifest"])
+        assert sum(entry.tuples for entry in manifest.blocks) <= 2
+        assert {f"block {entry.name}" for entry in manifest.blocks} == set(state) - {"manifest"}
+
+
+def test_a_stream_that_is_filtered_away_does_not_stop_expiry():
+    sql = "SELECT R.x, S.x AS a FROM R [RANGE 10], S [RANGE 10] WHERE S.x > 100"
+    simulation = Simulation(make_spec(sql, SCHEMAS, cells=2), random.Random(1), CALM)
+    for start in range(0, 2000, 100):
+        simulation.batch({name: batch(*((k % 50, k) for k in range(start, start + 100))) for name in ("R", "S")})
+    simulation.settle()
+    held = [Manifest.from_bytes(state["manifest"]) for state in simulation.now.states.values()]
+    assert sum(entry.tuples for manifest in held for entry in manifest.blocks) <= 2 * 200
+
+
+def test_results_of_range_windows_do_not_wait_for_an_idle_stream():
+    simulation = Simulation(make_spec(CROSS, SCHEMAS, lateness=1000), random.Random(1), CALM)
+    simulation.batch({"S": batch((9, 50))})
+    simulation.batch({"R": batch((1, 45))})
+    assert pairs(simulation.table()) == [(1, 9)]
+    for k in range(10):
+        simulation.batch({"R": batch((k, 50 + k))})
+    assert simulation.table().num_rows == 1 + 10
+
+
+def test_late_tuples_are_counted_once_however_often_they_are_copied():
+    for layout in ((1, 1), (2, 3), (4, 1)):
+        simulation = Simulation(make_spec(CROSS, SCHEMAS, layout=layout), random.Random(1), Trouble())
+        simulation.batch({"R": batch((1, 100)), "S": batch((1, 100))})
+        simulation.batch({"R": batch((2, 99), (3, 100), (4, None)), "S": batch((5, 98), (6, None), (7, None))})
+        simulation.settle()
+        assert (simulation.total("late"), simulation.total("tuples"), simulation.rejected) == (2, 3, 3)
+        assert pairs(simulation.table()) == [(1, 1), (3, 1)]
+
+
+def test_rows_windows_hold_back_until_the_watermark():
+    sql = "SELECT R.x, S.x AS a FROM R [ROWS 1], S [ROWS 1]"
+    simulation = Simulation(make_spec(sql, SCHEMAS, lateness=5), random.Random(2), Trouble())
+    simulation.batch({"R": batch((1, 1)), "S": batch((9, 4))})
+    simulation.batch({"R": batch((2, 3))})
+    assert simulation.table().num_rows == 0
+    simulation.batch({"R": batch((3, 20)), "S": batch((10, 20))})
+    simulation.settle()
+    assert pairs(simulation.table()) == [(2, 9)]
+    assert simulation.reports[-1].window_tuples > 0
+    assert simulation.total("state_bytes") > 0, "a snapshot is state, too"
