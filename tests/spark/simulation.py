@@ -20,6 +20,7 @@ import pyarrow as pa
 from crosswind.engine.session import lateness_of, parse_queries
 from crosswind.io.blocks import read_block
 from crosswind.plan.layout import choose_layout
+from crosswind.query.tree import Rows
 from crosswind.spark.cache import JoinCache
 from crosswind.spark.cell import Arrival, Cell, Report
 from crosswind.spark.operator import result_blocks
@@ -49,7 +50,7 @@ def make_spec(
     plan, sources = unit_plan(parse_queries(sql, dict(schemas), time=time))
     by_source = lateness if isinstance(lateness, Mapping) else dict.fromkeys(sources, lateness)
     units = [unit.stream.name for unit in plan.units]
-    ticks = lateness_of(plan, {unit: by_source[source] for unit, source in zip(units, sources, strict=True)})
+    ticks = lateness_of(plan, {unit: by_source[source] for unit, source in zip(units, sources, strict=True)}, schemas)
     chosen = choose_layout(plan, layout, cells, cores=2)
     if hot:
         chosen = chosen.with_hot(hot, 4)
@@ -113,6 +114,9 @@ class Simulation:
     def __init__(self, spec: JoinSpec, rng: random.Random, trouble: Trouble) -> None:
         self.spec, self._rng, self._trouble = spec, rng, trouble
         self._keys = cell_keys(spec.layout.total, 2)
+        self._ordered = any(
+            isinstance(stream.window, Rows) for entry in spec.plan.queries for stream in entry.query.streams
+        )
         self._workers = [JoinCache(), JoinCache()]
         self._highs = [0] * len(spec.units)
         self.watermark = 0
@@ -147,7 +151,7 @@ class Simulation:
     def table(self) -> pa.Table:
         """Return all results so far."""
         batches = [read_block(block) for block in self.results]
-        return pa.Table.from_batches(batches, result_schema(self.spec.plan))
+        return pa.Table.from_batches(batches, result_schema(self.spec.plan, many=False))
 
     def total(self, name: str) -> int:
         """Return a counter, added up."""
@@ -163,7 +167,7 @@ class Simulation:
                 pack = Pack(self.spec, unit, self._keys)
                 batches = tables[source].select(list(pack.columns)).combine_chunks().to_batches()
                 rows += [row for packed in pack(batches) for row in packed.to_pylist()]
-        if not self.spec.counted:
+        if not self._ordered:
             self._rng.shuffle(rows)
         return rows
 
@@ -175,9 +179,12 @@ class Simulation:
         for cell, mine in by_cell.items():
             done.rejected += sum(row["rejected"] for row in mine)
             arrivals = [
-                Arrival(row["unit"], row["is_primary"], read_block(row["block"])) for row in mine if row["block"]
+                Arrival(row["unit"], row["is_primary"], read_block(row["block"]))
+                for row in mine
+                if row["block"] is not None
             ]
-            self._attempts(cell, arrivals, done)
+            passed = sum(row["tuples"] for row in mine if row["block"] is None)
+            self._attempts(cell, arrivals, done, passed)
         for cell in sorted(done.timers):
             fired = {due for due in done.timers[cell] if due <= self.watermark}
             for _ in fired:
@@ -185,20 +192,20 @@ class Simulation:
             done.timers[cell] -= fired
         return done
 
-    def _attempts(self, cell: int, arrivals: list[Arrival], done: Committed) -> None:
+    def _attempts(self, cell: int, arrivals: list[Arrival], done: Committed, passed: int = 0) -> None:
         """Try until an attempt is committed."""
         rng, trouble = self._rng, self._trouble
         while True:
             cache = JoinCache() if rng.random() < trouble.fresh else rng.choice(self._workers)
             crashes = rng.random() < trouble.crash
-            store, report = DictStore(done.states.get(cell)), Report()
+            store, report = DictStore(done.states.get(cell)), Report(tuples=passed)
             task = Cell(self.spec, store, cache)
             blocks: list[bytes] = []
             with closing(task.process(arrivals, self.watermark, report)) as tables:
                 if crashes and arrivals:
                     next(tables, None)  # some results are out, the state is not written
                     continue
-                blocks += result_blocks(tables)
+                blocks += [block for _, block in result_blocks(tables)]
             if rng.random() >= trouble.loser:
                 break
         done.states[cell] = store.content

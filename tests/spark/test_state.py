@@ -116,7 +116,7 @@ def test_the_cache_is_bounded_and_drops_the_least_recently_used():
 def feed(cell: Cell, milliseconds: int = 0, **tables: pa.Table) -> tuple[list[tuple], Report]:
     report = Report()
     arrivals = [Arrival("RS".index(name), True, table.to_batches()[0]) for name, table in tables.items()]
-    parts = list(cell.process(arrivals, milliseconds, report))
+    parts = [table for _, table in cell.process(arrivals, milliseconds, report)]
     return (pairs(pa.concat_tables(parts)) if parts else []), report
 
 

@@ -96,7 +96,16 @@ class Pack:
             "block": [write_block(shipment.batch) for shipment in shipments],
         }
         if routed.passed or routed.rejected:  # nothing to join, but the clock moves and counts count
-            row = (self._keys[0], self._unit, True, self._spark_time(routed.time_max), None, routed.passed, routed.rejected, None)
+            row = (
+                self._keys[0],
+                self._unit,
+                True,
+                self._spark_time(routed.time_max),
+                None,
+                routed.passed,
+                routed.rejected,
+                None,
+            )
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
         arrays = [pa.array(values, field.type) for values, field in zip(columns.values(), PACKED_SCHEMA, strict=True)]
