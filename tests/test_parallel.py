@@ -270,7 +270,7 @@ def test_shedding_is_taken_back_with_a_call_that_fails_and_survives_a_snapshot()
     with cw.open(ALL, SCHEMAS, admission="shed", output_rows=50_000) as join:
         join.push("R", tables["R"].slice(0, 500))
         with (
-            patch.object(type(join._materialiser), "table", side_effect=MemoryError("no room for rows")),
+            patch.object(type(join._materialisers[0]), "table", side_effect=MemoryError("no room for rows")),
             pytest.raises(MemoryError),
         ):
             join.push("S", tables["S"])
@@ -407,7 +407,7 @@ def test_a_call_that_fails_halfway_can_be_repeated(live):
         parts = [drive(join, {name: table.slice(0, 300) for name, table in tables.items()}, finish=False)]
         batch = tables["S"].slice(300, 200)
         with (
-            patch.object(type(join._materialiser), "table", side_effect=MemoryError("no room for rows")),
+            patch.object(type(join._materialisers[0]), "table", side_effect=MemoryError("no room for rows")),
             pytest.raises(MemoryError, match="no room"),
         ):
             join.push("S", batch)
