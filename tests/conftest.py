@@ -52,6 +52,7 @@ class EngineConfig:
     in this process, with failures (tests/spark/simulation.py); these have ``layout`` and ``cells``
     (``layout="any"``: chosen at random).
     ``basic_window``: tuples in a basic window, if not the engine's own choice.
+    ``hurry``: with the handshake, results at once.
     """
 
     name: str = "kang"
@@ -61,6 +62,7 @@ class EngineConfig:
     basic_window: int | None = None
     layout: str | tuple[int, int] = "auto"
     cells: int | None = None
+    hurry: bool = False
 
     @property
     def on_spark(self) -> bool:
@@ -75,7 +77,8 @@ class EngineConfig:
             return f"{self.mode}-{self.index}-{shape}" + ("" if self.cells is None else f"-{self.cells}")
         workers = "" if self.workers is None else f"-{self.workers}"
         small = "" if self.basic_window is None else f"-small{self.basic_window}"
-        return f"{self.name}-{self.index}{workers}-{self.mode}{small}"
+        hurry = "-hurry" if self.hurry else ""
+        return f"{self.name}-{self.index}{workers}-{self.mode}{small}{hurry}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -87,18 +90,27 @@ class EngineConfig:
         import crosswind as cw
 
         with self.small_windows():
-            return cw.open(sql, dict(schemas), **self.options, **options)
+            return cw.open(sql, dict(schemas), **self.options, **options, **({"hurry": True} if self.hurry else {}))
 
     @contextmanager
     def small_windows(self) -> Iterator[None]:
-        """Make basic windows of few tuples, so that small tables fill, seal and expire many of them."""
+        """Make basic windows of few tuples, so that small tables fill, seal and expire many of them.
+
+        And let workers have every probe, however little there is to do.
+        """
         if self.basic_window is None:
             yield
             return
-        from crosswind.engine import session
+        from crosswind.engine import cell, grid, handshake, session
 
         small = partial(_with_basic_window, session.Join, self.basic_window)
-        with patch.object(session, "Join", small), patch.object(session, "_CHUNK", 2 * self.basic_window):
+        with (
+            patch.object(session, "Join", small),
+            patch.object(session, "_CHUNK", 2 * self.basic_window),
+            patch.object(cell, "ALONE", 0),
+            patch.object(grid, "ALONE", 0),
+            patch.object(handshake, "BATCH", 2),
+        ):
             yield
 
     def rows(self, sql: str, tables: Mapping[str, pa.Table], time: str | dict[str, str] = "ts") -> pa.Table:
@@ -225,6 +237,13 @@ ENGINES = (
     EngineConfig(index="hash", mode="push", basic_window=4),
     EngineConfig(index="auto", mode="restore", basic_window=4),
     EngineConfig(index="auto", mode="cells", layout="any"),
+    EngineConfig("cell", "scan", 3, "run", 8),
+    EngineConfig("cell", "auto", 2, "push", 4),
+    EngineConfig("grid", "auto", 4, "run", 4),
+    EngineConfig("grid", "scan", 6, "restore", 4),
+    EngineConfig("handshake", "scan", 2, "run", 8),
+    EngineConfig("handshake", "auto", 3, "restore", 4),
+    EngineConfig("handshake", "band", 3, "push", 4, hurry=True),
 )
 
 LAYOUTS = (("auto", None), ("grid", 4), ("range", 3), ("hash", 2), ((2, 3), None))
@@ -329,7 +348,11 @@ def engine(request: pytest.FixtureRequest) -> EngineConfig:
     return request.param
 
 
-@pytest.fixture(params=[e for e in ENGINES if e.mode == "push"], ids=lambda engine: engine.id)
+def _answers_at_once(engine: EngineConfig) -> bool:
+    return engine.mode == "push" and (engine.name != "handshake" or engine.hurry)
+
+
+@pytest.fixture(params=[e for e in ENGINES if _answers_at_once(e)], ids=lambda engine: engine.id)
 def live(request: pytest.FixtureRequest) -> EngineConfig:
     """Return each engine under test in turn, for tests that open the join themselves."""
     return request.param

@@ -14,7 +14,20 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from crosswind.bench import baseline, calibrate, compare, equality, growth, kernel, latency, memory, rate, replay, start
+from crosswind.bench import (
+    baseline,
+    calibrate,
+    compare,
+    equality,
+    growth,
+    kernel,
+    latency,
+    memory,
+    rate,
+    replay,
+    scale,
+    start,
+)
 from crosswind.bench.live import LiveJoin, expected_rows
 from crosswind.bench.machine import describe_machine, resident_bytes
 from crosswind.bench.others import Buckets, duckdb_join, polars_join, race, replay_once
@@ -229,6 +242,20 @@ TINY = {
         rate=500, window=1, factors=(1, 2), seconds=0.01, rounds=2, index="auto", tell=quiet
     ),
     "start": lambda: start.measure(rounds=1, tell=quiet),
+    "scale": lambda: scale.measure(
+        engines=("cell", "grid", "handshake"),
+        workers=(1, 2),
+        rate=200,
+        window=2,
+        batch=20,
+        seconds=0.02,
+        rounds=2,
+        latency_rate=200,
+        latency_window=1,
+        latency_seconds=0.2,
+        index="auto",
+        tell=quiet,
+    ),
     "memory": lambda: memory.measure(rate=500, window=1, seconds=0.05, index="auto", tell=quiet),
     "calibrate": lambda: calibrate.measure(
         window=1, batch=50, sizes=(256, 512), seconds=0.01, rounds=1, store=False, tell=quiet

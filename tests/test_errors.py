@@ -82,7 +82,11 @@ def reads_well(error: BaseException) -> None:
             "index='hsh'.*allowed: auto, scan, band, hash.*Did you mean 'hash'",
         ),
         (lambda: cw.explain(QUERY, SCHEMAS, index="tree"), cw.InputError, "index='tree'.*allowed: auto, scan, band"),
-        (lambda: join_of(workers=4), cw.InputError, "workers=4 is not possible.*one worker; leave workers out"),
+        (
+            lambda: join_of(engine="kang", workers=4),
+            cw.InputError,
+            "workers=4 is not possible.*one worker; leave workers out",
+        ),
         (lambda: join_of(workers="two"), cw.InputError, "workers='two' is not possible"),
         (lambda: join_of(basic_window=-1), cw.InputError, "basic_window.*-1.*at least 1"),
         (lambda: join_of(basic_window=2.5), cw.InputError, "basic_window.*2.5"),

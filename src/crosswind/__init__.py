@@ -26,6 +26,7 @@ from crosswind.errors import (
     SnapshotError,
     SparkError,
     UnsupportedError,
+    WorkerError,
 )
 from crosswind.loading import heavy_loading
 
@@ -60,6 +61,7 @@ __all__ = [
     "SparkError",
     "Stats",
     "UnsupportedError",
+    "WorkerError",
     "__version__",
     "explain",
     "open",

@@ -76,6 +76,10 @@ class SnapshotError(CrosswindError):
     """A snapshot cannot be restored into this join."""
 
 
+class WorkerError(CrosswindError):
+    """A worker of a parallel engine has died, so the join cannot go on."""
+
+
 class JobError(CrosswindError):
     """A job file is wrong or cannot be run."""
 

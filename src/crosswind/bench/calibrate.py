@@ -85,7 +85,7 @@ def _sweep(
     joins: dict[int, LiveJoin] = {}
     for size in sizes:
         tell(f"basic windows of {size:,}: filling the windows")
-        joins[size] = LiveJoin(workload, "auto", batch, size)
+        joins[size] = LiveJoin(workload, "auto", batch, basic_window=size)
         # all of the window is to be made of basic windows that came one by one
         joins[size].drive(pushes=workload.window_tuples // batch + 1)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from crosswind.bench.workload import BAND, BandWorkload, KeyWorkload
+from crosswind.engine.handshake import Handshake
 from crosswind.engine.join import Join
 from crosswind.engine.session import open as open_join
 from crosswind.errors import CrosswindError
@@ -19,6 +21,8 @@ _WARM_UP_PUSHES = 2
 _OVERTURE = 16_384
 """Tuples of each stream that are joined before the windows are filled up."""
 _OVERTURE_BATCH = 1_024
+_WALK_BATCH = 4_096
+"""Tuples that are let into the row of a handshake at a time: few enough to spread evenly."""
 _CHECKED_PAIRS = 200_000_000
 _PROBES_MIN, _PROBES_MAX = 16, 1_000
 """How much of the results is checked: what takes NumPy about a second."""
@@ -44,7 +48,7 @@ class Stretch:
     event_s: float
 
 
-def open_full(workload: BandWorkload | KeyWorkload, index: str, basic_window: int | None = None) -> Join:
+def open_full(workload: BandWorkload | KeyWorkload, index: str, **options: Any) -> Join:
     """Open a join whose windows are full: they hold the window before tuple number :func:`filled_to`.
 
     The history is not joined with itself. That would take as long as the rates that ``rate`` looks for allow: minutes
@@ -53,7 +57,7 @@ def open_full(workload: BandWorkload | KeyWorkload, index: str, basic_window: in
     the planner learns which index to build.
     """
     count, end = workload.window_tuples, filled_to(workload)
-    join = open_join(workload.sql, workload.schemas, index=index, basic_window=basic_window)
+    join = open_join(workload.sql, workload.schemas, index=index, **options)
     overture = min(_OVERTURE, count)
     for start in range(0, overture, _OVERTURE_BATCH):
         for name in ("R", "S"):
@@ -61,12 +65,21 @@ def open_full(workload: BandWorkload | KeyWorkload, index: str, basic_window: in
     begin = workload.batch("R", end - count, 1).column("ts")[0]
     for name in ("R", "S"):
         join.advance(name, begin)
-    for batch in workload.batches("R", end - count, count):
-        join.push("R", batch)
-    with open_join(workload.sql, workload.schemas, index=index, basic_window=basic_window) as aside:
-        for batch in workload.batches("S", end - count, count):
-            aside.push("S", batch)
-        join.restore(aside.snapshot())
+    strategy = join._strategy
+    if isinstance(strategy, Handshake):  # what is restored would stand at one end of the row
+        strategy.fill(True)
+        for start in range(end - count, end, _WALK_BATCH):
+            for name in ("R", "S"):
+                join.push(name, workload.batch(name, start, min(_WALK_BATCH, end - start)))
+        strategy.fill(False)
+    else:
+        for batch in workload.batches("R", end - count, count):
+            join.push("R", batch)
+        aside = open_join(workload.sql, workload.schemas, index=index, basic_window=options.get("basic_window"))
+        with aside:
+            for batch in workload.batches("S", end - count, count):
+                aside.push("S", batch)
+            join.restore(aside.snapshot())
     held = join.stats.window_tuples
     if held != {"R": count, "S": count}:
         raise CrosswindError(
@@ -92,8 +105,8 @@ class LiveJoin:
         As for ``crosswind.open``.
     batch_tuples : int
         Tuples of a stream in one push.
-    basic_window : int, optional
-        As for ``crosswind.open``.
+    options : Any
+        As for ``crosswind.open``: engine, workers, basic_window.
     """
 
     def __init__(
@@ -101,11 +114,11 @@ class LiveJoin:
         workload: BandWorkload | KeyWorkload,
         index: str,
         batch_tuples: int,
-        basic_window: int | None = None,
+        **options: Any,
     ) -> None:
         self.workload = workload
         self.next = filled_to(workload)
-        self.join = open_full(workload, index, basic_window)
+        self.join = open_full(workload, index, **options)
         # What is done once, such as building an index over what was restored, a single probe sets off as well.
         self.batch_tuples = 1
         self.drive(pushes=1)

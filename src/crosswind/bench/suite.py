@@ -15,6 +15,7 @@ from crosswind.bench import (
     memory,
     rate,
     replay,
+    scale,
     spark,
     spark_latency,
     start,
@@ -36,6 +37,7 @@ BENCHMARKS: Mapping[str, Callable[..., Report]] = {
     "spark": spark.measure,
     "spark-latency": spark_latency.measure,
     "calibrate": calibrate.measure,
+    "scale": scale.measure,
 }
 
 QUICK: Mapping[str, Mapping[str, Any]] = {
@@ -51,6 +53,15 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
     "spark": {"windows": (5,), "rate": 200, "length": 20, "batch": 10, "own": 10, "theta": 10},
     "spark-latency": {"rate": 200, "window": 5, "seconds": 10.0},
     "calibrate": {"window": 5, "sizes": (256, 1_024), "seconds": 0.05, "rounds": 1, "store": False},
+    "scale": {
+        "rate": 500,
+        "window": 60,
+        "seconds": 0.3,
+        "rounds": 2,
+        "latency_rate": 500,
+        "latency_window": 20,
+        "latency_seconds": 1.0,
+    },
 }
 """By benchmark, what differs from its defaults with ``--quick``. Small enough for the slowest index, so
 that goals, which are about other sizes, mostly do not apply."""

@@ -20,6 +20,7 @@ __all__ = ["bench"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _INDEXES = ("auto", "scan", "band", "hash")
+_PARALLEL = ("cell", "grid", "handshake")
 _INDENT = "  "
 
 
@@ -38,6 +39,19 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
         if any(number < 1 for number in numbers):
             self.fail(f"'{value}' is not a list of positive integers such as 60,900.", param, ctx)
         return numbers
+
+
+class _Engines(click.ParamType):  # type: ignore[type-arg]
+    """Names of parallel engines, separated by commas."""
+
+    name = "NAME,NAME,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        names = value if isinstance(value, tuple) else tuple(part.strip() for part in str(value).split(","))
+        wrong = [name for name in names if name not in _PARALLEL]
+        if wrong:
+            self.fail(f"'{wrong[0]}' is no parallel engine; allowed: {', '.join(_PARALLEL)}.", param, ctx)
+        return names
 
 
 def _index(function: Function) -> Function:
@@ -246,6 +260,41 @@ def calibrate(as_json: bool, **sizes: Any) -> None:
     are tried out in real runs: the predicted best and the measured one are shown with what each size costs.
     """
     _run("calibrate", sizes, as_json)
+
+
+@bench.command()
+@click.option(
+    "--engines",
+    type=_Engines(),
+    default="cell,grid,handshake",
+    show_default=True,
+    help="Engines to measure; kang, with one worker, is always there.",
+)
+@_numbers("--workers", "1,2", "Numbers of workers.")
+@_number("--rate", 1_000, "Tuples/s of event time, of each stream.")
+@_number("--window", 900, "Length of the windows, seconds.")
+@_number("--batch", 250, "Tuples in a push.")
+@_seconds("--seconds", 1.5, "Time spent in each run.")
+@_rounds
+@_number("--latency-rate", 2_500, "Tuples/s of the streams that are played in real time.")
+@_number("--latency-window", 300, "Length of their windows, seconds.")
+@click.option(
+    "--latency-seconds",
+    type=click.FloatRange(0, 86_400),
+    default=10.0,
+    show_default=True,
+    help="How long they are played to each engine; 0 leaves that out.",
+)
+@click.option("--index", type=click.Choice(_INDEXES), default="scan", show_default=True, help="Index of the join.")
+@_json
+def scale(as_json: bool, **sizes: Any) -> None:
+    """Measure engines by workers, beside the papers' models.
+
+    All joins are driven in turns with windows that are full; then streams are played in real time to each engine with
+    the greatest number of workers. Predictions are those of DP-Join: results (equation 3), latency (5 to 7).
+    With more workers than free cores there is nothing to be gained.
+    """
+    _run("scale", sizes, as_json)
 
 
 @bench.command(name="all")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -35,7 +35,12 @@ class _Subject(NamedTuple):
     help="Give a stream's columns, for example R=x:int32,ts:timestamp[ms].",
 )
 @click.option("--time", default="ts", show_default=True, help="The time column of every stream.")
-@click.option("--engine", default="auto", show_default=True, help="Plan for this engine.")
+@click.option(
+    "--engine", default="auto", show_default=True, help="Plan for this engine: auto, kang, cell, handshake or grid."
+)
+@click.option("--workers", type=click.IntRange(1), help="Plan for so many workers; all cores if left out.")
+@click.option("--rate", type=float, help="Tuples/s to expect of each stream.")
+@click.option("--hurry", is_flag=True, help="Results are wanted soon.")
 @click.option("--index", default="auto", show_default=True, help="Plan with this index.")
 @click.option("--layout", default="auto", show_default=True, help="On Spark: hash, range, grid, or a grid such as 2x3.")
 @click.option("--cells", type=click.IntRange(1), help="On Spark: how many cells; this machine's cores if left out.")
@@ -45,11 +50,8 @@ def explain(
     streams: tuple[str, ...],
     schemas: tuple[str, ...],
     time: str,
-    engine: str,
-    index: str,
     layout: str,
-    cells: int | None,
-    verbose: bool,
+    **options: Any,
 ) -> None:
     """Show how QUERY would be run.
 
@@ -63,11 +65,8 @@ def explain(
         subject.query,
         subject.schemas,
         time=subject.time,
-        engine=engine,
-        index=index,
         layout=_layout(layout),
-        cells=cells,
-        verbose=verbose,
+        **options,
     )
     click.echo(str(plan).rstrip())
 

@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from crosswind.engine.choice import ENGINES, Choice, choose_engine
 from crosswind.engine.probe import pair_spec
-from crosswind.engine.session import ENGINES, INDEXES, choose, plan_for
+from crosswind.engine.session import INDEXES, choose, plan_for
 from crosswind.plan.calibration import calibration
 from crosswind.plan.cost import curve_of
 from crosswind.plan.explain import Section, describe, is_unselective, pairs_per_second
@@ -32,8 +33,11 @@ def explain(
     time: str | Mapping[str, str] = "ts",
     engine: str = "auto",
     index: str = "auto",
+    workers: int | str | None = None,
     layout: str | tuple[int, ...] = "auto",
     cells: int | None = None,
+    hurry: bool = False,
+    rate: float | Mapping[str, float] | None = None,
     verbose: bool = False,
 ) -> str:
     """Return, as text, how a query will be run and why.
@@ -46,10 +50,11 @@ def explain(
         What the batches of each stream look like.
     time : str or mapping of str to str
         The time column, for all streams or by stream.
-    engine, index : str
+    engine, index, workers, hurry, rate
         As for :func:`crosswind.open`.
     layout, cells
-        As for :func:`crosswind.spark.join`; as many cells as this machine has cores, if left out.
+        As for :func:`crosswind.spark.join`; as many cells as this machine has cores, if left out. With
+        ``engine="grid"``, sides are those of the grid in this process too.
     verbose : bool
         Show the generated source of the kernels too.
 
@@ -64,9 +69,10 @@ def explain(
     choose("engine", engine, ENGINES)
     choose("index", index, INDEXES)
     plan = plan_for(query, schemas, time=time)
+    sides = layout if engine == "grid" and isinstance(layout, tuple) else None
     sections = [
         *describe(plan),
-        ("engine", ["kang: one worker scans, inserts, invalidates (the only engine of this version)"]),
+        ("engine", _engine_lines(choose_engine(plan, engine, index, workers, layout=sides, hurry=hurry, rate=rate))),
         ("index", _index_lines(plan, index)),
         ("windows", [_size_line(plan, index)]),
         ("layout", _layout_lines(plan, layout, cells)),
@@ -82,6 +88,19 @@ def _layout_lines(plan: Plan, asked: str | tuple[int, ...], cells: int | None) -
     chosen = choose_layout(plan, asked, cells, cores=os.cpu_count() or 1)
     first, *more = describe_layout(chosen, plan)
     return [f"on Spark: {first}", *more]
+
+
+_ENGINES = {
+    "kang": "one worker scans, inserts, invalidates",
+    "cell": "a coordinator owns the windows, workers scan shares of their basic windows",
+    "handshake": "two streams walk past each other along a row of workers",
+    "grid": "rows of workers share segments of the first window, columns of the second",
+}
+
+
+def _engine_lines(choice: Choice) -> list[str]:
+    """Say which engine runs it, with how many workers, and why."""
+    return [f"{choice.engine}: {_ENGINES[choice.engine]}", f"{choice.staff}; {choice.reason}"]
 
 
 def _index_lines(plan: Plan, index: str) -> list[str]:

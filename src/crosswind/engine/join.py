@@ -6,7 +6,7 @@ import hashlib
 import json
 import time as clock
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -15,16 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from crosswind.engine.admission import Admission
 from crosswind.engine.batching import Feeder
+from crosswind.engine.choice import Choice
 from crosswind.engine.intake import Intake
-from crosswind.engine.kang import Kang
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outer import Outer
 from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of
 from crosswind.engine.routes import Routes
 from crosswind.engine.spans import Spans, spans_of
 from crosswind.engine.stats import Latencies, Stats
-from crosswind.engine.strategy import Numbers, PairFaultError, Strategy
+from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy
 from crosswind.errors import (
     ArithmeticOverflowError,
     ClosedJoinError,
@@ -79,8 +80,12 @@ class LiveJoin:
         ordered: bool,
         keep_late: bool,
         basic_window: int,
+        choice: Choice | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self._options = (index, basic_window)
+        self._choice = choice or Choice("kang", 1, False, "one worker")
+        self._admission = admission or Admission("block", 1)
         self._counted = False
         self._since: dict[str, int] = {}
         self._adopt(plan)
@@ -89,13 +94,17 @@ class LiveJoin:
         self._watermarks = {name: Watermark(lateness[name]) for name in streams}
         outputs = [OrderedOutput(materialiser.schema) for materialiser in self._materialisers]
         self._ordered = outputs if ordered else None
+        if not ordered and self._outer is None:
+            self._strategy.make_rows(self._rows_of)
         self._tuples_in = dict.fromkeys(streams, 0)
         self._late = dict.fromkeys(streams, 0)
         self._rejected = dict.fromkeys(streams, 0)
+        self._shed = dict.fromkeys(streams, 0)
         self._keep_late = keep_late
         self._late_tables: dict[str, list[pa.Table]] = {name: [] for name in streams}
         self._warned: set[tuple[str, str]] = set()
         self._results = 0
+        self._owed: list[pa.Table] = []
         self._latencies = Latencies()
         self._closed: str | None = None
 
@@ -119,7 +128,7 @@ class LiveJoin:
         if plan.terms:
             self._strategy = Routes(plan, self._intakes, self._spans, index, basic_window, self._counted)
         else:
-            self._strategy = Kang(plan, self._intakes, index, basic_window, self._counted)
+            self._strategy = self._choice.build(plan, self._intakes, index, basic_window, self._counted)
         self._outer = Outer.of(plan, self._intakes)
         self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
         self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
@@ -158,10 +167,11 @@ class LiveJoin:
             arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
             ticks = ticks[rows]
             greatest = int(ticks.max()) if len(ticks) else 0
-        whole = self._counted or self._outer is not None
-        blocks = [self._intakes[unit].prepare(arrays, ticks, whole) for unit in units]
-        results = self._take(stream, units, blocks, greatest if len(ticks) else None)
-        self._tuples_in[stream] += len(ticks)
+        portions = self._portions(units, arrays, ticks)
+        results = self._take(stream, units, portions, greatest if len(ticks) else None)
+        admitted = self._admission.close() if self._admission.sheds else len(ticks)
+        self._tuples_in[stream] += admitted
+        self._shed[stream] += len(ticks) - admitted
         if late is not None:
             self._note_dropped(stream, batch, late, missing)
         return self._hand_out(results, began)
@@ -203,7 +213,7 @@ class LiveJoin:
         arrays = read_columns(batch, self._schemas[stream], self._names[stream], stream)
         ticks, _ = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
         for unit in self._units[stream]:
-            self._strategy.insert(unit, self._intakes[unit].prepare(arrays, ticks, False))
+            self._strategy.restore(unit, self._intakes[unit].prepare(arrays, ticks, False))
         self._strategy.settle()
 
     def arrange(self) -> None:
@@ -219,8 +229,10 @@ class LiveJoin:
         """End all streams; return the last results, by query."""
         began = clock.perf_counter()
         self._check_open()
-        tables = self._hand_out(self._move(dict.fromkeys(self._watermarks, END)), began)
+        results = self._move(dict.fromkeys(self._watermarks, END)) + self._met_late(self._strategy.drain())
+        tables = self._hand_out(results, began)
         self._closed = "finished"
+        self._strategy.end()
         return tables
 
     def record_batch(self, stream: str, batch: Any) -> pa.RecordBatch:
@@ -243,8 +255,7 @@ class LiveJoin:
         """Release everything; results that were not asked for are gone. Harmless if repeated."""
         if self._closed is None:
             self._closed = "closed"
-        for window in self._strategy.windows:
-            window.clear()
+        self._strategy.close()
 
     def late(self, stream: str) -> pa.Table:
         """Return and forget the tuples of ``stream`` that came too late, as they came.
@@ -298,6 +309,8 @@ class LiveJoin:
             engine=self._strategy.name,
             index={u.stream.alias: i.chosen for u, i in zip(self._plan.units, self._strategy.indexes, strict=True)},
             reason={u.stream.alias: i.reason for u, i in zip(self._plan.units, self._strategy.indexes, strict=True)},
+            shed=dict(self._shed),
+            workers=self._strategy.shifts(),
         )
 
     # -- snapshot and restore ------------------------------------------------
@@ -305,7 +318,8 @@ class LiveJoin:
     def snapshot(self) -> bytes:
         """Return the state of the join as bytes, for ``crosswind.open(..., restore=)``."""
         self._check_open()
-        snapshot = Snapshot(self._about())
+        self._owed += [table for _, table in self._met_late(self._strategy.drain())]
+        snapshot = Snapshot(self._about(), owed=list(self._owed))
         for unit, window in enumerate(self._strategy.windows):
             snapshot.blocks["window", unit] = window.blocks()
             snapshot.blocks["held", unit] = self._sorter.held[unit]
@@ -324,6 +338,7 @@ class LiveJoin:
             "tuples_in": self._tuples_in,
             "late": self._late,
             "rejected": self._rejected,
+            "shed": self._shed,
             "results": self._results,
             "counted": self._counted,
             "serials": {} if self._outer is None else self._outer.serials(),
@@ -340,11 +355,13 @@ class LiveJoin:
             self._watermarks[name].advance(value)
         self._sorter.counts = list(about["counts"])
         self._tuples_in, self._late, self._rejected = about["tuples_in"], about["late"], about["rejected"]
+        self._shed |= about.get("shed", {})
+        self._owed += snapshot.owed
         self._results = about["results"]
         for (place, unit), blocks in snapshot.blocks.items():
             for block in blocks:
                 if place == "window":
-                    self._strategy.insert(unit, block)
+                    self._strategy.restore(unit, block)
                 elif place == "unmatched" and self._outer is not None:
                     self._outer.restore(unit, block)
                 else:
@@ -444,17 +461,32 @@ class LiveJoin:
             self._warned.add((category.__name__, stream))
             warnings.warn(message, category, stacklevel=4)
 
-    def _take(self, stream: str, units: tuple[int, ...], blocks: list[Block], greatest: int | None) -> Results:
-        """Join the blocks of one push, all or nothing."""
+    def _portions(
+        self, units: tuple[int, ...], arrays: Mapping[str, pa.Array], ticks: npt.NDArray[np.int64]
+    ) -> Iterator[list[Block]]:
+        """Yield what is admitted of a push, a block for each of its units: all at once, or shedding, portions."""
+        whole = self._counted or self._outer is not None
+        if not self._admission.sheds:
+            yield [self._intakes[unit].prepare(arrays, ticks, whole) for unit in units]
+            return
+        waiting = sum(len(window) for window in self._strategy.windows)
+        for rows in self._admission.portions(len(ticks), waiting):
+            some = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
+            yield [self._intakes[unit].prepare(some, ticks[rows], whole) for unit in units]
+
+    def _take(
+        self, stream: str, units: tuple[int, ...], portions: Iterable[list[Block]], greatest: int | None
+    ) -> Results:
+        """Join the portions of one push, all or nothing."""
         saved = self._save()
         try:
             results: Results = []
-            if self._counted:
+            for blocks in portions:
                 for unit, block in zip(units, blocks, strict=True):
-                    self._sorter.hold(unit, block)
-            else:
-                for unit, block in zip(units, blocks, strict=True):
-                    results += self._join(unit, block, None)
+                    if self._counted:
+                        self._sorter.hold(unit, block)
+                    else:
+                        results += self._join(unit, block, None)
             if greatest is not None:
                 self._watermarks[stream].see(greatest)
             return results + self._settle()
@@ -474,6 +506,7 @@ class LiveJoin:
             raise
 
     def _save(self) -> tuple[Any, ...]:
+        self._strategy.entered()
         marks = [window.mark() for window in self._strategy.windows]
         if self._outer is not None:
             self._outer.save()
@@ -505,6 +538,7 @@ class LiveJoin:
         if self._outer is not None:
             results += self._close(self._outer, marks)
         self._expire(marks)
+        results += self._met_late(self._strategy.collect())
         self._strategy.settle()
         return results
 
@@ -578,8 +612,9 @@ class LiveJoin:
         if not len(block):
             return results
         try:
-            for query, places, count in self._found(unit, block, numbers, released):
-                table = self._materialisers[query].table(places, count)
+            for query, places, count, made in self._found(unit, block, numbers, released):
+                table = self._materialisers[query].table(places, count) if made is None else made
+                self._admission.note(table.num_rows)
                 if self._ordered is None:
                     results.append((query, table))
                 else:  # the time of a result is that of its last member
@@ -587,22 +622,33 @@ class LiveJoin:
         except PairFaultError as fault:
             raise self._overflow(unit, block, fault) from None
         self._strategy.insert(unit, block)
+        return results + self._met_late(self._strategy.collect())
+
+    def _rows_of(self, unit: int, block: Block, matches: Matches) -> pa.Table:
+        """Make the rows of matches; workers may call this beside each other."""
+        return self._materialisers[0].table(pair_of(unit, block, matches), len(matches))
+
+    def _met_late(self, found: Iterable[Late]) -> Results:
+        """Make rows of what was found for tuples that are not met at once."""
+        results: Results = [(0, self._rows_of(late.unit, late.block, late.matches)) for late in found]
+        self._admission.note(sum(table.num_rows for _, table in results))
         return results
 
     def _found(
         self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None
-    ) -> Iterator[tuple[int, Mapping[int, Place], int]]:
-        """Yield what new tuples of ``unit`` complete: the query, where the members are, how many results."""
+    ) -> Iterator[tuple[int, Mapping[int, Place], int, pa.Table | None]]:
+        """Yield what new tuples of ``unit`` complete: query, where the members are, how many, rows if made already."""
         if isinstance(self._strategy, Routes):
             for found in self._strategy.combine(unit, block, released):
-                yield found.query, found.members.places, len(found.members)
+                yield found.query, found.members.places, len(found.members), None
         else:
             for matches in self._strategy.probe(unit, block, numbers):
                 places = pair_of(unit, block, matches)
                 if self._outer is None:
-                    yield 0, places, len(matches)
+                    yield 0, places, len(matches), matches.table
                 else:
-                    yield from self._outer.meet(places, len(matches))
+                    for query, met, count in self._outer.meet(places, len(matches)):
+                        yield query, met, count, None
 
     def _overflow(self, unit: int, block: Block, fault: PairFaultError) -> ArithmeticOverflowError:
         queries = [entry.query for entry in self._plan.queries if entry.query.where is not None]
@@ -619,7 +665,8 @@ class LiveJoin:
 
     def _hand_out(self, results: Results, began: float) -> list[pa.Table]:
         """Return the results of each query in one table."""
-        found: dict[int, list[pa.Table]] = {}
+        found: dict[int, list[pa.Table]] = {0: self._owed} if self._owed else {}
+        self._owed = []
         for query, table in results:
             found.setdefault(query, []).append(table)
         if self._ordered is not None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
 from crosswind.engine.probe import Prober
-from crosswind.engine.strategy import Matches, Numbers
+from crosswind.engine.strategy import AtOnce, Matches, Numbers
 from crosswind.plan.compile import Plan
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow
@@ -22,7 +22,7 @@ from crosswind.window.join_window import JoinWindow
 __all__ = ["Kang"]
 
 
-class Kang:
+class Kang(AtOnce):
     """The three-step procedure on one worker.
 
     Parameters
@@ -37,11 +37,21 @@ class Kang:
         Tuples in a basic window when it is sealed.
     numbered : bool
         Whether tuples carry sequence numbers.
+    uniform : bool
+        Whether all basic windows have one size, as those want it who share them out.
     """
 
     name = "kang"
 
-    def __init__(self, plan: Plan, intakes: list[Intake], index: str, basic_window: int, numbered: bool) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        intakes: list[Intake],
+        index: str,
+        basic_window: int,
+        numbered: bool,
+        uniform: bool = False,
+    ) -> None:
         self.indexes = [Index(access.dimensions, index) for access in plan.accesses]
         self.windows = tuple(
             JoinWindow(
@@ -50,21 +60,13 @@ class Kang:
                 intake.keys,
                 numbered,
                 own if access.dimensions else None,
+                uniform,
             )
             for intake, own, access in zip(intakes, self.indexes, plan.accesses, strict=True)
         )
         self._probers = [Prober(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
 
-    def insert(self, unit: int, block: Block) -> None:
-        """Let new tuples of ``unit`` wait in its window."""
-        self.windows[unit].append(block)
-
     def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:
         """Find the partners of new tuples of ``unit`` in the window of the other unit."""
         if len(block):
             yield from self._probers[unit].find(block, numbers, self.windows[1 - unit].residents())
-
-    def settle(self) -> None:
-        """Arrange and merge what has been sealed."""
-        for window in self.windows:
-            window.settle()

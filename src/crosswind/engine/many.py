@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -169,8 +169,10 @@ class ManyJoin(LiveJoin):
                 self._sorter.hold(now, relay(block, None))
         self._strategy.settle()
 
-    def _take(self, stream: str, units: tuple[int, ...], blocks: list[Block], greatest: int | None) -> Results:
-        results = super()._take(stream, units, blocks, greatest)
+    def _take(
+        self, stream: str, units: tuple[int, ...], portions: Iterable[list[Block]], greatest: int | None
+    ) -> Results:
+        results = super()._take(stream, units, portions, greatest)
         self._newest = self._newest if greatest is None else max(self._newest, greatest)
         return results
 

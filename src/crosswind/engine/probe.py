@@ -26,7 +26,7 @@ from crosswind.window.vector import address, all_valid
 if TYPE_CHECKING:
     from crosswind.kernel.scan import PairSpec
 
-__all__ = ["Boxes", "Prober", "Search", "Searcher", "pair_spec", "time_bounds"]
+__all__ = ["Boxes", "Prober", "Scratch", "Search", "Searcher", "pair_spec", "positions", "time_bounds"]
 
 Times = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """The least and the greatest time that each probing tuple may meet."""
@@ -55,7 +55,7 @@ class Boxes:
     hashes: npt.NDArray[np.int64]
 
 
-class _Scratch:
+class Scratch:
     """Memory for the boxes of a batch, kept from batch to batch so that addresses stay."""
 
     def __init__(self, bits: tuple[int, ...], room: int) -> None:
@@ -138,7 +138,7 @@ class Searcher:
         self._index = index
         self._bits = tuple(dimension.bits for dimension in self._dimensions)
         self._hashed = [dimension for dimension in self._dimensions if dimension.hashed]
-        self._scratch = _Scratch(self._bits, 0)
+        self._scratch = Scratch(self._bits, 0)
         self._kernels: dict[Any, Any] = {}
         self._out = tuple(np.empty(_MATCH_ROOM, dtype=np.int64) for _ in range(3))
         self._back, self._ahead = search.back, search.ahead
@@ -172,7 +172,7 @@ class Searcher:
         """Find where the box of each new tuple begins and ends; return how many have one."""
         count = len(block)
         if count > self._scratch.room:
-            self._scratch = _Scratch(self._bits, max(256, 2 * count))
+            self._scratch = Scratch(self._bits, max(256, 2 * count))
         scratch = self._scratch
         columns = [block.columns[k] for k in self._place.leaves_at]
         nulls = any(column.valid is not None for column in columns)
@@ -259,18 +259,21 @@ class Searcher:
 
     def _recheck(self, block: Block, residents: Residents, count: int) -> int:
         """Keep the candidates that satisfy the residual."""
-        facts = self._facts(block, residents)
+        kernel = self._recheck_kernel(self._facts(block, residents))
+        state = np.zeros(6, dtype=np.int64)
+        out_w, out_i, out_j = self._out
+        table, probe = positions(residents), self._pair_table(block, None)
+        kept: int = kernel(table, probe, out_w, out_i, out_j, count, state)
+        if kept < 0:
+            raise PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
+        return kept
+
+    def _recheck_kernel(self, facts: Any) -> Any:
         if facts not in self._kernels:
             from crosswind.kernel.scan import recheck_kernel
 
             self._kernels[facts] = recheck_kernel(self._spec, facts)
-        state = np.zeros(6, dtype=np.int64)
-        out_w, out_i, out_j = self._out
-        table, probe = _positions(residents), self._pair_table(block, None)
-        kept: int = self._kernels[facts](table, probe, out_w, out_i, out_j, count, state)
-        if kept < 0:
-            raise PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
-        return kept
+        return self._kernels[facts]
 
     # -- without boxes -------------------------------------------------------
 
@@ -286,7 +289,7 @@ class Searcher:
             self._out = tuple(np.empty(room, dtype=np.int64) for _ in range(3))
         low, high = bounds if bounds is not None else time_bounds(block.times, self._back, self._ahead)
         limits = (low, high, None, None) if numbers is None else (low, high, numbers.low, numbers.high)
-        table, probe = _positions(residents), self._pair_table(block, limits)
+        table, probe = positions(residents), self._pair_table(block, limits)
         state = np.zeros(6, dtype=np.int64)
         out_w, out_i, out_j = self._out
         items = len(residents.items)
@@ -354,6 +357,6 @@ def time_bounds(
     return low, high
 
 
-def _positions(residents: Residents) -> npt.NDArray[np.int64]:
+def positions(residents: Residents) -> npt.NDArray[np.int64]:
     """Return the window table of pair kernels: times, numbers, columns."""
     return np.ascontiguousarray(np.hstack([residents.runs[:, 1:3], residents.addresses.T]))

@@ -188,6 +188,13 @@ class Materialiser:
                 if index != TIMES and _is_plain(intake.layouts[index], schema.field(name).type):
                     self._plain[role, name] = (index, schema.field(name).type)
 
+    @property
+    def can_fail(self) -> bool:
+        """Whether a column of SELECT can leave the range of its type."""
+        from crosswind.kernel.map import can_overflow
+
+        return can_overflow(self._leaves, [expr for expr in self._computed if not is_leaf(expr)])
+
     def table(self, places: Mapping[int, Place], count: int) -> pa.Table:
         """Return the rows of ``count`` results whose members, by unit, are at ``places``."""
         if self._after is not None and count:

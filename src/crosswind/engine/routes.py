@@ -19,6 +19,7 @@ from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
 from crosswind.engine.partial import Partial, first_of
 from crosswind.engine.spans import Spans
+from crosswind.engine.strategy import AtOnce
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop, hops_of, plain_order
@@ -40,7 +41,7 @@ class Combinations:
     members: Partial
 
 
-class Routes:
+class Routes(AtOnce):
     """Windows of all units, and the hops between them.
 
     Parameters
@@ -130,10 +131,6 @@ class Routes:
 
     # -- joining -----------------------------------------------------------------
 
-    def insert(self, unit: int, block: Block) -> None:
-        """Let new tuples of ``unit`` wait in its window."""
-        self.windows[unit].append(block)
-
     def combine(self, unit: int, block: Block, released: list[Release | None] | None) -> Iterator[Combinations]:
         """Find the combinations that new tuples of ``unit`` complete.
 
@@ -162,8 +159,3 @@ class Routes:
                     else (np.uint64(1 << place))
                 )
         return mask
-
-    def settle(self) -> None:
-        """Arrange and merge what has been sealed."""
-        for window in self.windows:
-            window.settle()

@@ -10,6 +10,8 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
+from crosswind.engine.admission import Admission
+from crosswind.engine.choice import ENGINES, Choice, choose_engine
 from crosswind.engine.join import Join, LiveJoin
 from crosswind.engine.many import ManyJoin, Replan
 from crosswind.errors import CrosswindError, InputError, SnapshotError, UnsupportedError, did_you_mean
@@ -23,7 +25,6 @@ from crosswind.query.tree import Query
 
 __all__ = ["ENGINES", "INDEXES", "choose", "lateness_of", "open", "open_plan", "parse_queries", "plan_for", "run"]
 
-ENGINES = ("auto", "kang")
 INDEXES = ("auto", "scan", "band", "hash")
 _CHUNK = 8192
 """Tuples of a stream that ``run`` replays at a time."""
@@ -37,7 +38,7 @@ def run(
     time: str | Mapping[str, str] = ...,
     engine: str = ...,
     index: str = ...,
-    workers: int | None = ...,
+    workers: int | str | None = ...,
 ) -> pa.Table: ...
 @overload
 def run(
@@ -47,7 +48,7 @@ def run(
     time: str | Mapping[str, str] = ...,
     engine: str = ...,
     index: str = ...,
-    workers: int | None = ...,
+    workers: int | str | None = ...,
 ) -> dict[str, pa.Table]: ...
 def run(
     query: str | Mapping[str, str],
@@ -56,7 +57,7 @@ def run(
     time: str | Mapping[str, str] = "ts",
     engine: str = "auto",
     index: str = "auto",
-    workers: int | None = None,
+    workers: int | str | None = None,
 ) -> pa.Table | dict[str, pa.Table]:
     """Join finite tables, replayed in time order.
 
@@ -110,7 +111,12 @@ def open(
     lateness: Any = "0s",
     engine: str = "auto",
     index: str = "auto",
-    workers: int | None = None,
+    workers: int | str | None = None,
+    layout: tuple[int, int] | None = None,
+    hurry: bool = False,
+    rate: float | Mapping[str, float] | None = None,
+    admission: str = "block",
+    output_rows: int = 4_000_000,
     ordered: bool = False,
     keep_late: bool = False,
     basic_window: int | None = None,
@@ -131,6 +137,19 @@ def open(
         an integer where the time columns are integers.
     engine, index, workers
         Which strategy runs it; every choice gives the same rows.
+    layout : tuple of int, optional
+        Rows and columns of workers for ``engine="grid"``; chosen from the windows if left out.
+    hurry : bool
+        Results are wanted soon: ``engine="auto"`` minds it, and with ``engine="handshake"`` tuples run ahead so that
+        results come at once, not when they pass each other.
+    rate : float or mapping of str to float, optional
+        Tuples/s to expect of each stream, if that is known: ``engine="auto"`` and the layout of a grid mind it.
+    admission : str
+        What happens when results are more than can be held: ``"block"`` lets ``push`` take as long as it takes;
+        ``"shed"`` drops input tuples at random once a call has about ``output_rows`` results, and counts every one in
+        ``stats.shed``. No result of what was admitted is ever lost.
+    output_rows : int
+        Results of one call beyond which ``admission="shed"`` drops input.
     ordered : bool
         Give results in time order, held back until the watermark has passed them.
     keep_late : bool
@@ -163,13 +182,13 @@ def open(
         raise InputError(f"basic_window={basic_window!r} is not possible; give a whole number of tuples, at least 1.")
     choose("engine", engine, ENGINES)
     choose("index", index, INDEXES)
-    if workers not in (None, 1):
-        raise InputError(f"workers={workers!r} is not possible: the engine 'kang' has one worker; leave workers out.")
     settings: dict[str, Any] = {
         "index": index,
         "ordered": ordered,
         "keep_late": keep_late,
         "basic_window": basic_window,
+        "choice": choose_engine(plan, engine, index, workers, layout=layout, hurry=hurry, ordered=ordered, rate=rate),
+        "admission": Admission(admission, output_rows),
     }
 
     def replan(queries: dict[str, str]) -> Replan:
@@ -192,6 +211,8 @@ def open_plan(
     ordered: bool = False,
     keep_late: bool = False,
     basic_window: int | None = None,
+    choice: Choice | None = None,
+    admission: Admission | None = None,
 ) -> Join | ManyJoin:
     """Open a join of a plan that is known to be runnable.
 
@@ -203,6 +224,8 @@ def open_plan(
         "ordered": ordered,
         "keep_late": keep_late,
         "basic_window": basic_window or curve_of(plan, index, calibration().constants).size,
+        "choice": choice,
+        "admission": admission,
     }
     if replan is None and len(plan.queries) == 1:
         return Join(plan, lateness, **settings)

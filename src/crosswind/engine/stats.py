@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosswind.engine.strategy import Shift
+
 __all__ = ["Latencies", "Stats"]
 
 
@@ -36,6 +38,10 @@ class Stats:
         The strategy at work.
     index, reason : dict of str to str
         By alias: how the window is arranged (the latest choice), and why.
+    shed : dict of str to int
+        By stream: tuples that were not admitted (``admission="shed"``).
+    workers : tuple of Shift
+        What each worker of a parallel engine has done: ``busy_s``, ``tasks``, ``matches``.
     """
 
     tuples_in: dict[str, int]
@@ -51,6 +57,8 @@ class Stats:
     engine: str
     index: dict[str, str]
     reason: dict[str, str]
+    shed: dict[str, int] = field(default_factory=dict)
+    workers: tuple[Shift, ...] = ()
 
 
 @dataclass

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.index import Index
 from crosswind.window.block import Block
-from crosswind.window.join_window import JoinWindow, Resident, Residents
+from crosswind.window.join_window import Resident, Residents
 
-__all__ = ["Matches", "Numbers", "PairFaultError", "Strategy"]
+__all__ = ["AtOnce", "Late", "Matches", "Numbers", "PairFaultError", "RowMaker", "Shift", "Strategy"]
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,29 @@ class Matches:
     which: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
     probes: npt.NDArray[np.int64]
+    table: Any = None
+    """Their rows, where whoever found them has made them already."""
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Late:
+    """Matches of a block that was taken earlier, or is only now let meet its partners."""
+
+    unit: int
+    block: Block
+    matches: Matches
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What a worker has done: seconds in tasks, tasks, and matches found."""
+
+    busy_s: float
+    tasks: int
+    matches: int
 
 
 class PairFaultError(Exception):
@@ -47,18 +67,120 @@ class PairFaultError(Exception):
         self.probe = probe
 
 
+RowMaker = Callable[[int, Block, Matches], Any]
+"""Makes the rows of matches, given the probing unit and its block."""
+
+
+class Window(Protocol):
+    """Where the tuples of a unit wait, in one piece or in several."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+
+    def __len__(self) -> int: ...
+
+    def expire(self, oldest_time: int | None, oldest_number: int | None) -> int:
+        """Let go of what lies wholly before both limits."""
+
+    def mark(self) -> Any:
+        """Return where the window ends, for :meth:`cut`."""
+
+    def cut(self, mark: Any) -> None:
+        """Forget what was inserted since ``mark``."""
+
+    def blocks(self) -> list[Block]:
+        """Return the tuples."""
+
+    def arrange(self) -> None:
+        """Arrange at once what was left as it came."""
+
+
+class AtOnce:
+    """What is the same in all strategies that meet tuples at once: nothing comes late, and by default nobody helps."""
+
+    windows: Sequence[Any]
+
+    def make_rows(self, maker: RowMaker) -> None:
+        """Let results be made where that can go on beside the search."""
+
+    def insert(self, unit: int, block: Block) -> None:
+        """Let new tuples of ``unit`` wait in its window."""
+        self.windows[unit].append(block)
+
+    def collect(self) -> Iterator[Late]:
+        """Yield nothing."""
+        yield from ()
+
+    def drain(self) -> Iterator[Late]:
+        """Yield nothing."""
+        yield from ()
+
+    def restore(self, unit: int, block: Block) -> None:
+        """Let tuples of ``unit`` wait that have met all others that do."""
+        self.insert(unit, block)
+
+    def settle(self) -> None:
+        """Arrange and merge what has been sealed."""
+        for window in self.windows:
+            window.settle()
+
+    def entered(self) -> None:
+        """Note that a call has begun."""
+
+    def shifts(self) -> tuple[Shift, ...]:
+        """Return what workers have done: there are none but the caller."""
+        return ()
+
+    def end(self) -> None:
+        """End all workers."""
+
+    def close(self) -> None:
+        """End all workers and release the windows."""
+        self.end()
+        for window in self.windows:
+            window.clear()
+
+
 class Strategy(Protocol):
     """One way to spread the work of a join over workers."""
 
     name: str
-    windows: tuple[JoinWindow, ...]
     indexes: list[Index]
+
+    @property
+    def windows(self) -> Sequence[Window]:
+        """The window of each unit."""
 
     def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:
         """Find the partners of new tuples of ``unit`` in the window of the other unit."""
 
+    def make_rows(self, maker: RowMaker) -> None:
+        """Let results be made where that can go on beside the search."""
+
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` wait in its window."""
 
+    def collect(self) -> Iterator[Late]:
+        """Yield what has been found meanwhile for tuples that are not met at once."""
+
+    def drain(self) -> Iterator[Late]:
+        """Let all tuples that wait meet now, and yield what is found: nothing is owed afterwards."""
+
+    def restore(self, unit: int, block: Block) -> None:
+        """Let tuples of ``unit`` wait that have met all others that do."""
+
     def settle(self) -> None:
         """Arrange and merge what has been sealed; called when a push is past all errors."""
+
+    def entered(self) -> None:
+        """Note that a call of the join has begun."""
+
+    def shifts(self) -> tuple[Shift, ...]:
+        """Return what each worker has done so far."""
+
+    def end(self) -> None:
+        """End all workers; windows stay."""
+
+    def close(self) -> None:
+        """End all workers and release the windows; harmless if repeated."""

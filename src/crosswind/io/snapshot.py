@@ -32,12 +32,14 @@ class Snapshot:
     """What a join must know to go on: a description, and the blocks of each unit by place.
 
     ``blocks`` maps a place ("window" or "held") and a unit to blocks, oldest first;
-    ``pending`` are results that wait for their turn, by query (None: output is unordered).
+    ``pending`` are results that wait for their turn, by query (None: output is unordered),
+    ``owed`` results that the next call hands out.
     """
 
     about: dict[str, Any]
     blocks: dict[tuple[str, int], list[Block]] = field(default_factory=dict)
     pending: list[bytes] | None = None
+    owed: list[pa.Table] = field(default_factory=list)
 
 
 def write_snapshot(snapshot: Snapshot) -> bytes:
@@ -50,6 +52,10 @@ def write_snapshot(snapshot: Snapshot) -> bytes:
             payloads.append(body)
     for query, body in enumerate(snapshot.pending or ()):
         sections.append({"place": "pending", "unit": query, "bytes": len(body)})
+        payloads.append(body)
+    for table in snapshot.owed:
+        body = _table_bytes(table)
+        sections.append({"place": "owed", "unit": -1, "bytes": len(body)})
         payloads.append(body)
     head = json.dumps({"format": _FORMAT, "about": snapshot.about, "sections": sections}).encode()
     return b"".join([_MAGIC, len(head).to_bytes(8, "little"), head, *payloads])
@@ -100,6 +106,9 @@ def _read_sections(view: memoryview, at: int, head: dict[str, Any], layouts: lis
             raise SnapshotError("the snapshot is cut off; take a new one with join.snapshot().")
         if section["place"] == "pending":
             snapshot.pending = [*(snapshot.pending or []), bytes(body)]
+        elif section["place"] == "owed":
+            with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
+                snapshot.owed.append(reader.read_all())
         else:
             block = _decode(body, layouts[section["unit"]])
             snapshot.blocks.setdefault((section["place"], section["unit"]), []).append(block)
@@ -131,6 +140,13 @@ def _encode(block: Block) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _table_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
     return bytes(sink.getvalue())
 
 

@@ -59,7 +59,7 @@ def cache_folder() -> Path:
 @lru_cache(maxsize=1)
 def _fingerprint() -> str:
     """Return a mark of everything besides the source that decides the machine code."""
-    names = ("jit.py", "runtime.py", "search.py", "simd.py")
+    names = ("jit.py", "ring.py", "runtime.py", "search.py", "simd.py")
     called = b"".join(Path(__file__).with_name(name).read_bytes() for name in names)
     return f"{numba.__version__}/{hashlib.sha256(called).hexdigest()}"
 

@@ -20,7 +20,7 @@ from crosswind.plan.logic import Formula
 from crosswind.plan.physical import POINTERS_PER_COLUMN, machine_dtype
 from crosswind.query.tree import Expr
 
-__all__ = ["MapKernel", "map_kernel", "map_source"]
+__all__ = ["MapKernel", "can_overflow", "map_kernel", "map_source"]
 
 _SIGNATURE = '"int64(int64[::1], int64[::1], int64)"'
 
@@ -72,6 +72,14 @@ def map_source(leaves: Sequence[Expr], outputs: Sequence[Expr], keep: Formula | 
         "    return -1",
     ]
     return "\n".join([*header("Columns computed from columns of the same rows.", [emitter]), *body]) + "\n"
+
+
+def can_overflow(leaves: Sequence[Expr], outputs: Sequence[Expr]) -> bool:
+    """Whether a row can fail: whether arithmetic in ``outputs`` is checked."""
+    emitter = Emitter(leaves_at(leaves, "x", "i"), Facts(nulls=True, nans=True), "")
+    for output in outputs:
+        emitter.emit(output)
+    return emitter.checks
 
 
 @lru_cache(maxsize=512)

@@ -26,6 +26,7 @@ __all__ = [
     "PROBE_BOUNDS",
     "SCAN_BLOCK",
     "PairSpec",
+    "can_overflow",
     "is_vectorised",
     "recheck_kernel",
     "recheck_source",
@@ -83,7 +84,10 @@ def scan_source(spec: PairSpec, facts: Facts) -> str:
         "",
         f"@jit({_SCAN})",
         "def scan(win, lens, n_win, probe, n_probe, out_w, out_i, out_j, state):",
-        '    """Append matches; return their number, or -1 where arithmetic overflowed."""',
+        '    """Append matches; return their number, or -1 where arithmetic overflowed.',
+        "",
+        "    ``state``: window and probe to go on from, the first probe there is; then, on overflow, the pair.",
+        '    """',
         "    room = out_i.shape[0]",
         "    n = 0",
         "    w = state[0]",
@@ -110,9 +114,9 @@ def scan_source(spec: PairSpec, facts: Facts) -> str:
         *emitter.lines,
         "                    out_w[n] = w; out_i[n] = i; out_j[n] = j",
         "                    n += 1",
-        "        first = 0",
+        "        first = state[2]",
         "        w += 1",
-        "    state[0] = w; state[1] = 0",
+        "    state[0] = w; state[1] = state[2]",
         "    return n",
     ]
     return "\n".join([*header("A scan over basic windows, generated from a condition.", [emitter]), *body]) + "\n"
@@ -186,7 +190,7 @@ def _emit_condition(emitter: Emitter, condition: Formula) -> None:
         if emitter.checks:
             emitter.lines += [
                 f"{pad}if fault:",
-                f"{pad}    state[2] = 1; state[3] = w; state[4] = i; state[5] = j",
+                f"{pad}    state[3] = w; state[4] = i; state[5] = j",
                 f"{pad}    return -1",
             ]
         emitter.checks |= before
@@ -228,6 +232,13 @@ def _position_checks(spec: PairSpec) -> list[str]:
     if spec.counted:
         lines += ["q = fetch(numbers, i, np.int64)", "if q < q_low or q > q_high:", "    continue"]
     return [" " * 20 + line for line in lines]
+
+
+def can_overflow(spec: PairSpec) -> bool:
+    """Whether a pair can fail: whether arithmetic on it is checked."""
+    emitter = _emitter(spec, Facts(nulls=True, nans=True), 0)
+    _emit_condition(emitter, spec.condition)
+    return emitter.checks
 
 
 @lru_cache(maxsize=512)

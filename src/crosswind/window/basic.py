@@ -142,6 +142,7 @@ class BasicWindow:
         self._buffers = [_Buffer(layout, capacity) for layout in layouts]
         self._layout_changes = -1
         self.arrangement = None
+        self.description = None
         self.halves: list[tuple[npt.NDArray[np.uint16], int, int]] = []
 
     def append(self, block: Block, start: int, stop: int) -> None:

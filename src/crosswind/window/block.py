@@ -37,6 +37,15 @@ class Block:
             None if self.keep is None else self.keep[rows],
         )
 
+    def slice(self, start: int, stop: int) -> Block:
+        """Return tuples ``start`` to ``stop``, sharing memory."""
+        return Block(
+            self.times[start:stop],
+            tuple(column.slice(start, stop) for column in self.columns),
+            None if self.numbers is None else self.numbers[start:stop],
+            None if self.keep is None else self.keep[start:stop],
+        )
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""

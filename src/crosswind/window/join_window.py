@@ -10,7 +10,7 @@ import numpy as np
 from crosswind.plan.physical import RUN_DIMENSION, RUN_HEAD, RUN_MAX
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
-from crosswind.window.run import Run
+from crosswind.window.run import Description, Run
 from crosswind.window.vector import Layout, address
 
 __all__ = ["Arranger", "JoinWindow", "Mark", "Resident", "Residents"]
@@ -53,39 +53,50 @@ class Residents:
     def __init__(self, items: list[Resident], keys: int, columns: int) -> None:
         self.items = items
         self._keys = keys
-        self.runs = np.zeros((len(items), RUN_HEAD + RUN_DIMENSION * keys), dtype=np.int64)
-        self.params = np.zeros((len(items), 4))
-        self.addresses = np.zeros((3 * columns, len(items)), dtype=np.int64)
+        described = [_described(item, keys) for item in items]
+        width = RUN_HEAD + RUN_DIMENSION * keys
+        self.runs = np.array([run for run, _, _ in described], dtype=np.int64).reshape(-1, width)
+        self.params = np.array([axes for _, axes, _ in described], dtype=np.float64).reshape(-1, 4)
+        pointers = np.array([some for _, _, some in described], dtype=np.int64).reshape(-1, 3 * columns)
+        self.addresses = np.ascontiguousarray(pointers.T)
         self.nulls = np.zeros(columns, dtype=np.bool_)
         self.nans = np.zeros(columns, dtype=np.bool_)
+        for item in items:
+            self.nulls |= item.nulls()
+            self.nans |= item.nans()
         self.kinds = frozenset(item.arrangement.kind for item in items if item.arrangement is not None)
-        for row, item in enumerate(items):
-            self._describe(row, item)
-
-    def _describe(self, row: int, item: Resident) -> None:
-        head = self.runs[row]
-        head[:3] = (item.length, item.times.ctypes.data, item.numbers.ctypes.data)
-        head[3], head[4] = item.time_min, item.time_max
-        plan = item.arrangement
-        if plan is not None:
-            axes = plan.axes[0] + 16 * plan.axes[1]
-            head[5:RUN_HEAD] = (_KINDS[plan.kind], plan.directory.ctypes.data, *plan.cells, axes)
-            self.params[row] = (plan.origins[0], plan.scales[0], plan.origins[1], plan.scales[1])
-        pointers = item.pointers()
-        head[RUN_HEAD::RUN_DIMENSION] = pointers[: 3 * self._keys : 3]
-        for d, (half, base, shift) in enumerate(item.halves):
-            at = RUN_HEAD + RUN_DIMENSION * d
-            head[at + 1 : at + RUN_DIMENSION] = (address(half), base, shift)
-        self.addresses[:, row] = pointers
-        self.nulls |= item.nulls()
-        self.nans |= item.nans()
 
     def refresh(self) -> None:
         """Take over what has been appended to the last of them."""
         item, head = self.items[-1], self.runs[-1]
         if item.moved():
-            self._describe(len(self.items) - 1, item)
+            self.runs[-1], self.params[-1], self.addresses[:, -1] = _described(item, self._keys)
+            self.nulls |= item.nulls()
+            self.nans |= item.nans()
         head[0], head[3], head[4] = item.length, item.time_min, item.time_max
+
+
+def _described(item: Resident, keys: int) -> Description:
+    """Return an item as kernels see it. Runs never change and remember it: windows have hundreds of them."""
+    if item.description is not None:
+        return item.description
+    head = np.zeros(RUN_HEAD + RUN_DIMENSION * keys, dtype=np.int64)
+    head[:5] = (item.length, address(item.times), address(item.numbers), item.time_min, item.time_max)
+    axes = np.zeros(4)
+    plan = item.arrangement
+    if plan is not None:
+        both = plan.axes[0] + 16 * plan.axes[1]
+        head[5:RUN_HEAD] = (_KINDS[plan.kind], address(plan.directory), *plan.cells, both)
+        axes[:] = (plan.origins[0], plan.scales[0], plan.origins[1], plan.scales[1])
+    pointers = np.array(item.pointers(), dtype=np.int64)
+    head[RUN_HEAD::RUN_DIMENSION] = pointers[: 3 * keys : 3]
+    for d, (half, base, shift) in enumerate(item.halves):
+        at = RUN_HEAD + RUN_DIMENSION * d
+        head[at + 1 : at + RUN_DIMENSION] = (address(half), base, shift)
+    described = (head, axes, pointers)
+    if isinstance(item, Run):
+        item.description = described
+    return described
 
 
 class JoinWindow:
@@ -103,6 +114,8 @@ class JoinWindow:
         Whether tuples carry sequence numbers.
     arranger : Arranger, optional
         Arranges sealed basic windows; without one they stay as they came.
+    uniform : bool
+        Whether all basic windows have one size, whatever comes at once.
     """
 
     def __init__(
@@ -112,8 +125,10 @@ class JoinWindow:
         keys: int,
         numbered: bool,
         arranger: Arranger | None = None,
+        uniform: bool = False,
     ) -> None:
         self.layouts = layouts
+        self._uniform = uniform
         self.capacity = capacity
         self.numbered = numbered
         self._keys = keys
@@ -146,7 +161,8 @@ class JoinWindow:
             last = self._items[-1] if self._items else None
             if not isinstance(last, BasicWindow) or last.sealed:
                 # a large batch makes one basic window, if that is a small part of the whole
-                room = max(self.capacity, min(len(block) - start, len(self) // _SHARE, RUN_MAX))
+                large = 0 if self._uniform else min(len(block) - start, len(self) // _SHARE, RUN_MAX)
+                room = max(self.capacity, large)
                 last = BasicWindow(self.layouts, room, self.numbered)
                 self._items.append(last)
             stop = min(len(block), start + last.capacity - last.length)

@@ -18,7 +18,11 @@ from crosswind.plan.physical import Storage
 from crosswind.window.block import Block
 from crosswind.window.vector import Vector
 
-__all__ = ["Arrangement", "Run"]
+__all__ = ["Arrangement", "Description", "Run"]
+
+
+Description = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]
+"""A run as kernels see it: its row of the table of runs, its axes, the addresses of its columns."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Run:
     """
 
     sealed = True
+    description: Description | None = None
+    """How kernels see it, once somebody has asked."""
 
     def __init__(
         self,

@@ -1,0 +1,190 @@
+"""CellJoin: the coordinator owns the windows, workers scan parts of them (CellJoin §3.1, §4, §5, §7.3).
+
+New tuples go to every worker, and the basic windows of the other stream are dealt out
+in consecutive shares that pointers mark (:mod:`crosswind.engine.partition`). Matches
+``<basic window, i, j>`` come back through two buffers a worker, so that the coordinator
+makes rows of one while the worker fills the other.
+
+Where we deviate: the paper's basic windows are all scanned, so to share them out is to
+share the work. Runs that are arranged in cells are few and large, and a probe looks at a
+few tuples of each: there the *probes* are shared out. And what is too little work to be
+worth waking anybody the coordinator does alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.engine.inquiry import Inquirer, Inquiry, Phase
+from crosswind.engine.intake import Intake
+from crosswind.engine.kang import Kang
+from crosswind.engine.partition import Partition
+from crosswind.engine.strategy import AtOnce, Matches, Numbers, RowMaker, Shift
+from crosswind.engine.team import Team
+from crosswind.engine.workers import Crew
+from crosswind.plan.compile import Plan
+from crosswind.window.block import Block
+from crosswind.window.join_window import Residents
+
+__all__ = ["ALONE", "LOOKED_AT", "ROOM", "Cell", "Staff"]
+
+ALONE = 400_000
+"""Comparisons that the coordinator makes faster than it wakes a worker."""
+
+LOOKED_AT = 64
+"""Comparisons that a probe makes in an arranged run, or about."""
+
+ROOM = 1 << 15
+"""Matches in a buffer."""
+
+
+class Cell(AtOnce):
+    """Windows of the coordinator, scanned by workers.
+
+    Parameters
+    ----------
+    plan : Plan
+        Two units, one query.
+    intakes : list of Intake
+        One a unit.
+    index : str
+        ``auto``, ``scan``, ``band`` or ``hash``.
+    basic_window : int
+        Tuples in a basic window when it is sealed.
+    numbered : bool
+        Whether tuples carry sequence numbers.
+    workers : int
+        How many there are, or with ``adaptive`` at most.
+    adaptive : bool
+        Begin with one and let the load decide.
+    """
+
+    name = "cell"
+
+    def __init__(
+        self,
+        plan: Plan,
+        intakes: list[Intake],
+        index: str,
+        basic_window: int,
+        numbered: bool,
+        workers: int,
+        adaptive: bool = False,
+    ) -> None:
+        scanned = index == "scan" or not all(access.dimensions for access in plan.accesses)
+        self._own = Kang(plan, intakes, index, basic_window, numbered, uniform=scanned)
+        self.windows, self.indexes = self._own.windows, self._own.indexes
+        self._inquirers = [Inquirer(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
+        lanes = [[(worker, 0)] for worker in range(workers)]
+        self._team = Team(Crew(self.name, workers, max(ROOM, basic_window), lanes))
+        self._alone = ALONE
+        self._staff = Staff(workers, adaptive)
+        self._partitions = [Partition(self._staff.active) for _ in range(2)]
+
+    def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:
+        """Find the partners of new tuples of ``unit`` in the window of the other unit."""
+        self._team.crew.check()
+        residents = self.windows[1 - unit].residents()
+        if not len(block) or not residents.items:
+            return
+        loose = np.flatnonzero(residents.runs[:, 5] == 0)
+        work = len(block) * (int(residents.runs[loose, 0].sum()) + LOOKED_AT * (len(residents.items) - len(loose)))
+        if work < self._alone:
+            yield from self._own.probe(unit, block, numbers)
+            return
+        inquiry = self._inquirers[unit].ask(block, numbers, [residents])
+        if inquiry is None:
+            return
+        tasks = self._deal(1 - unit, inquiry, residents, loose)
+        lanes = [(worker, 1) for worker, task in enumerate(tasks) if task]
+        self._team.crew.start(self._staff.active)
+        yield from self._team.answer(unit, inquiry, tasks, lanes, [residents] * len(tasks))
+
+    def _deal(self, unit: int, inquiry: Inquiry, residents: Residents, loose: npt.NDArray[np.int64]) -> list[int]:
+        """Return a task for each active worker: its share of what is scanned, and of the probes elsewhere."""
+        active = self._staff.active
+        if len(self._partitions[unit].counts) != active:
+            self._partitions[unit] = Partition(active)
+        partition = self._partitions[unit]
+        partition.resize(len(loose))
+        arranged = _stretches(np.flatnonzero(residents.runs[:, 5] != 0))
+        size = inquiry.size
+        everyone = inquiry.probes(0, size, residents) if len(loose) else (0, 0)
+        tasks = []
+        for worker in range(active):
+            first, end = partition.share(worker)
+            phases: list[Phase] = [(a, b, *everyone) for a, b in _stretches(loose[first:end])]
+            if arranged:
+                mine = inquiry.probes(worker * size // active, (worker + 1) * size // active, residents)
+                phases += [(a, b, *mine) for a, b in arranged if mine[1]]
+            tasks.append(inquiry.task(residents, phases) if phases else 0)
+        return tasks
+
+    def make_rows(self, maker: RowMaker) -> None:
+        """Let threads make rows beside the workers."""
+        self._team.maker = maker
+
+    def settle(self) -> None:
+        """Arrange and merge what has been sealed."""
+        self._own.settle()
+        self._staff.review()
+
+    def shifts(self) -> tuple[Shift, ...]:
+        """Return what each worker has done so far."""
+        return self._team.shifts()[: self._staff.active]
+
+    def entered(self) -> None:
+        """Note that a call has begun."""
+        self._staff.entered()
+
+    def end(self) -> None:
+        """End the workers."""
+        self._team.close()
+
+
+class Staff:
+    """How many workers are at work: as many as the load needs (CellJoin §7.3).
+
+    The share of time that is spent in calls says how near the join is to its limit. Above
+    :data:`BUSY` it gets a worker more; if it would stay below :data:`IDLE` with one less,
+    one is released, and sleeps. It is looked at every :data:`REVIEW_S`, not at every call.
+    """
+
+    BUSY, IDLE, REVIEW_S = 0.75, 0.5, 0.25
+
+    def __init__(self, most: int, adaptive: bool) -> None:
+        self._most, self._adaptive = most, adaptive
+        self.active = 1 if adaptive else most
+        self._began = self._entered = time.perf_counter()
+        self._spent = 0.0
+
+    def entered(self) -> None:
+        """Note that a call has begun."""
+        self._entered = time.perf_counter()
+
+    def review(self, now: float | None = None) -> None:
+        """Note that a call is about to end, and adapt if it is time to."""
+        now = time.perf_counter() if now is None else now
+        self._spent += now - self._entered
+        self._entered = now
+        passed = now - self._began
+        if not self._adaptive or passed < self.REVIEW_S:
+            return
+        load = self._spent / passed
+        if load > self.BUSY and self.active < self._most:
+            self.active += 1
+        elif self.active > 1 and load * self.active / (self.active - 1) < self.IDLE:
+            self.active -= 1
+        self._began, self._spent = now, 0.0
+
+
+def _stretches(numbers: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return the stretches of consecutive numbers: first, and one past the last."""
+    if not len(numbers):
+        return []
+    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+    return [(int(part[0]), int(part[-1]) + 1) for part in np.split(numbers, breaks)]

@@ -1,0 +1,334 @@
+"""Handshake Join: two streams walk past each other along a row of workers (Handshake Join §3, §4).
+
+The driver, which is the caller of ``push``, feeds the first stream at the left end and the
+second at the right end, and tells each *other* end what has expired (§4.4, figure 12).
+Workers compare what arrives with what they hold (§3.5), forward what is too much compared
+with their neighbour (§4.3), and keep what they have sent to the left until that is
+acknowledged, so that tuples which pass each other on the way still meet, once (§4.2).
+
+Tuples meet when they pass each other, so results come late: a pair whose members entered
+at opposite ends meets when the streams have moved on by up to a window. ``finish`` lets
+all of them pass. Where results must come at once (:mod:`crosswind.engine.hurried`) the
+tuples are hurried ahead.
+
+Where we deviate: messages carry chunks of tuples, by number, and all workers read the
+same windows; tuples that have expired before they reached the end of the row are sent
+there; and a call returns when no message is under way, so that windows are arranged and
+released while nobody reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.engine.cell import ROOM
+from crosswind.engine.index import Index
+from crosswind.engine.inquiry import Inquirer, Inquiry
+from crosswind.engine.intake import Intake
+from crosswind.engine.pipe import PipeWindow
+from crosswind.engine.strategy import AtOnce, Late, Matches, Numbers, Shift
+from crosswind.engine.workers import Crew
+from crosswind.plan.compile import Plan
+from crosswind.window.block import Block, concat_blocks
+from crosswind.window.join_window import JoinWindow
+from crosswind.window.vector import address
+
+__all__ = ["Handshake"]
+
+BATCH = 64
+"""Tuples that are gathered before they are sent on their way, unless something has to happen at once."""
+
+_CHUNKS_A_WORKER = 4
+"""A large batch is cut into about as many chunks a worker: all of the row can work at a time."""
+
+_CHUNK_MAX = 512
+_SLICE = 16
+"""Basic windows that a chunk is compared with before the stop flag is looked at."""
+
+FOREVER = 1 << 62
+"""A chunk that never comes."""
+
+
+@dataclass(eq=False)
+class _Parcel:
+    """A block on its way, with its boxes."""
+
+    unit: int
+    block: Block
+    inquiry: Inquiry
+    template: npt.NDArray[np.int64]
+    end: int
+    """One past its last chunk."""
+
+
+class Handshake(AtOnce):
+    """A row of workers between two streams.
+
+    Parameters
+    ----------
+    plan : Plan
+        Two units, one query, windows of time.
+    intakes : list of Intake
+        One a unit.
+    index : str
+        ``auto``, ``scan``, ``band`` or ``hash``.
+    basic_window : int
+        Tuples in a basic window when it is sealed.
+    workers : int
+        How many stand in the row.
+    """
+
+    name = "handshake"
+
+    def __init__(self, plan: Plan, intakes: list[Intake], index: str, basic_window: int, workers: int) -> None:
+        from crosswind.kernel.handshake import Board, handshake_kernels
+
+        self.indexes = [Index(access.dimensions, index) for access in plan.accesses]
+        scanned = index == "scan" or not all(access.dimensions for access in plan.accesses)
+        self.windows = tuple(
+            PipeWindow(
+                JoinWindow(
+                    tuple(intake.layouts[: intake.stored]),
+                    basic_window,
+                    intake.keys,
+                    numbered=True,
+                    arranger=own if access.dimensions else None,
+                    uniform=scanned,
+                )
+            )
+            for intake, own, access in zip(intakes, self.indexes, plan.accesses, strict=True)
+        )
+        self._inquirers = [Inquirer(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
+        for inquirer in self._inquirers:
+            inquirer.count_always()
+        self._kernels = handshake_kernels()
+        row = list(range(workers))
+        lanes = [[(worker, 0) for worker in row], [(worker, 1) for worker in reversed(row)]]
+        self._crew = Crew(self.name, workers, max(ROOM, basic_window), lanes, "shake", self._kernels)
+        self._board = self._crew.take(2 * Board.WIDTH)
+        self._counts = self._crew.take(workers)
+        self._place_workers(workers)
+        self._queue: tuple[list[Block], list[Block]] = ([], [])
+        self._parcels: dict[int, _Parcel] = {}
+        self._parcel = self._driven = 0
+        self._restored = False
+        self._need, self._batch = basic_window, BATCH
+
+    def _place_workers(self, workers: int) -> None:
+        """Give each worker its place in the row: what it shares with its neighbours, and room of its own."""
+        from crosswind.kernel.handshake import Stand
+
+        sizes = [self._crew.take(8) for _ in range(workers + 2)]
+        for worker, seat in enumerate(self._crew.seats):
+            counts = self._crew.take(8)
+            self._counts[worker] = seat[Stand.COUNTS] = address(counts)
+            seat[Stand.BOARD], seat[Stand.LAST] = address(self._board), workers - 1
+            seat[Stand.SIZES] = address(sizes[worker + 1])
+            seat[Stand.LEFT_SIZES], seat[Stand.RIGHT_SIZES] = address(sizes[worker]), address(sizes[worker + 2])
+            for place, words in ((Stand.LOWS, _CHUNK_MAX), (Stand.HIGHS, _CHUNK_MAX), (Stand.PROBE, 64)):
+                seat[place] = address(self._crew.take(words))
+            seat[Stand.PAIR], seat[Stand.TASK] = address(self._crew.take(64)), address(self._crew.take(64))
+
+    # -- the strategy's face -------------------------------------------------
+
+    def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:  # noqa: ARG002
+        """Find nothing yet, whatever is asked for: partners are met on the way."""
+        self._crew.check()
+        yield from ()
+
+    def insert(self, unit: int, block: Block) -> None:
+        """Let new tuples of ``unit`` queue at their end of the row."""
+        self._queue[unit].append(block)
+
+    def collect(self) -> Iterator[Late]:
+        """Send tuples on their way, and what has expired off it; yield what is found."""
+        waiting = max(sum(len(block) for block in blocks) for blocks in self._queue)
+        if waiting >= self._batch or any(self._is_due(unit) for unit in range(2)):
+            yield from self._guarded(self._move_on())
+
+    def _is_due(self, unit: int) -> bool:
+        """Whether tuples of ``unit`` have expired, in the row or before it."""
+        window = self.windows[unit]
+        return window.due() > 0 or any(window.is_over(block) for block in self._queue[unit])
+
+    def settle(self) -> None:
+        """Release what has left the row, then arrange and merge what has been sealed."""
+        for unit, window in enumerate(self.windows):
+            gone = self._oldest(unit)
+            window.release(gone)
+            window.content.settle()
+        done = [number for number, parcel in self._parcels.items() if parcel.end <= self._oldest(parcel.unit)]
+        for number in done:
+            del self._parcels[number]
+
+    def drain(self) -> Iterator[Late]:
+        """Let everybody meet who has not yet: nothing is owed afterwards."""
+        yield from self._guarded(self._drain())
+
+    def restore(self, unit: int, block: Block) -> None:
+        """Put tuples into the row that have met everything there is.
+
+        Windows do not keep what tuples need to look for partners, so these are put where
+        they need not: at the far end, where new ones come to them.
+        """
+        window = self.windows[unit]
+        block = window.number(block)
+        window.content.append(block)
+        for start in range(0, len(block), _CHUNK_MAX):
+            window.add_chunk(block, start, min(len(block), start + _CHUNK_MAX), (0, 0, 0), -1)
+        self._restored = True
+
+    def fill(self, on: bool) -> None:
+        """Begin (or end) to let tuples pass each other without a look: benchmarks fill windows so.
+
+        Afterwards all stand where they would stand, and those who have not passed each other will meet.
+        """
+        for window in self.windows:
+            window.met = FOREVER if on else 0
+
+    def shifts(self) -> tuple[Shift, ...]:
+        """Return what each worker has done so far."""
+        return tuple(self._crew.shifts())
+
+    def end(self) -> None:
+        """End the workers."""
+        self._crew.stop()
+
+    # -- the driver ----------------------------------------------------------
+
+    def _guarded(self, steps: Iterator[Late]) -> Iterator[Late]:
+        """Yield from ``steps``; a call that is broken off in the middle of them cannot be taken back."""
+        whole = False
+        try:
+            yield from steps
+            whole = True
+        finally:
+            if not whole:
+                self._crew.fail("a call was broken off while tuples were on their way.")
+
+    def _move_on(self) -> Iterator[Late]:
+        """Feed what is queued at both ends, and tell each other end what has expired."""
+        from crosswind.kernel.handshake import Signal
+
+        self._crew.check()
+        self._crew.start(self._crew.count)
+        if self._restored:
+            self._put_at_ends()
+        fed = [self._load(unit, concat_blocks(blocks)) if blocks else (0, 0) for unit, blocks in enumerate(self._queue)]
+        self._queue = ([], [])
+        due = [window.due() for window in self.windows]
+        self._describe()
+        for turn in range(max(end - first for first, end in fed)):
+            for unit, (first, end) in enumerate(fed):
+                if first + turn < end:
+                    yield from self._send(unit, Signal.DATA, first + turn)
+        for unit, end in enumerate(due):
+            if end:
+                yield from self._send(1 - unit, Signal.EXPIRE, end)
+        yield from self._quiet()
+        late = [unit for unit, end in enumerate(due) if end > self._oldest(unit)]
+        for unit in late:
+            yield from self._send(unit, Signal.FLUSH, due[unit])
+        if late:
+            yield from self._quiet()
+
+    def _drain(self) -> Iterator[Late]:
+        from crosswind.kernel.handshake import Signal, Stand
+
+        yield from self._move_on()
+        for worker, seat in enumerate(self._crew.seats):
+            for chunk in range(int(seat[Stand.R_LOW]), int(seat[Stand.R_HIGH])):
+                yield from self._send(0, Signal.HURRY, chunk, worker)
+        yield from self._quiet()
+        self._all_met()
+
+    def _send(self, lane: int, kind: int, a: int, b: int = 0) -> Iterator[Late]:
+        """Send a message into the row; take results in while its ring is full."""
+        while not self._crew.try_send(lane, kind, a, b):
+            yield from self._take(self._crew.post_or_quiet(address(self._counts), -1))
+        self._driven += 1
+
+    def _quiet(self) -> Iterator[Late]:
+        """Take results in until no message is under way."""
+        while True:
+            posted = self._crew.post_or_quiet(address(self._counts), self._driven)
+            if posted is True:
+                return
+            yield from self._take(posted)
+
+    def _take(self, posted: Any) -> Iterator[Late]:
+        if isinstance(posted, bool):
+            return
+        parcel = self._parcels[posted.c]
+        found = self._crew.matches(posted.worker, posted.a, posted.b)
+        matches = Matches(self.windows[1 - parcel.unit].content.residents(), *found)
+        yield Late(parcel.unit, parcel.block, matches)
+        self._crew.give_back(posted.worker, posted.a)
+
+    # -- chunks, and the board -----------------------------------------------
+
+    def _load(self, unit: int, block: Block) -> tuple[int, int]:
+        """Put a block into its window and cut it into chunks; return the first, and one past the last."""
+        from crosswind.kernel.crew import Task
+
+        window = self.windows[unit]
+        block = window.number(block)
+        other = self.windows[1 - unit].content.residents()
+        inquiry = self._inquirers[unit].ask_to_keep(block)
+        window.content.append(block)
+        template = inquiry.template()
+        template[Task.SLICE] = _SLICE
+        if inquiry.kind == Task.PAIRS:
+            template[Task.NEED] = self._need
+        number, self._parcel = self._parcel, self._parcel + 1
+        cuts = _CHUNKS_A_WORKER * self._crew.count if self._crew.count > 1 else 1
+        size = min(_CHUNK_MAX, max(self._batch, -(-len(block) // cuts)))
+        first = window.next_chunk
+        for start in range(0, len(block), size):
+            stop = min(len(block), start + size)
+            probes = (start, stop) if inquiry.kind == Task.PAIRS else inquiry.probes(start, stop, other)
+            window.add_chunk(block, start, stop, (address(template), *probes), number)
+        self._parcels[number] = _Parcel(unit, block, inquiry, template, window.next_chunk)
+        return first, window.next_chunk
+
+    def _describe(self) -> None:
+        """Write the board: where chunks and basic windows lie."""
+        from crosswind.kernel.handshake import Board
+
+        for unit, window in enumerate(self.windows):
+            at = unit * Board.WIDTH
+            self._board[at : at + Board.WIDTH] = window.describe()
+
+    def _oldest(self, unit: int) -> int:
+        """Return the oldest chunk of ``unit`` that is still in the row."""
+        from crosswind.kernel.handshake import Stand
+
+        seats = self._crew.seats
+        return int(seats[-1][Stand.R_LOW] if unit == 0 else seats[0][Stand.S_LOW])
+
+    def _all_met(self) -> None:
+        """Note that everybody in the row has met everybody else."""
+        for window in self.windows:
+            window.met = window.next_chunk
+
+    def _put_at_ends(self) -> None:
+        """Put what is in the row at the end it walks to; it has all met, so it may stand anywhere."""
+        from crosswind.kernel.handshake import Stand
+
+        self._all_met()
+        self._restored = False
+        ends = (self._crew.count - 1, 0)
+        for unit, window in enumerate(self.windows):
+            first, end = self._oldest(unit), window.next_chunk
+            for worker, seat in enumerate(self._crew.seats):
+                low = first if worker == ends[unit] else end
+                if unit == 0:
+                    seat[Stand.R_LOW], seat[Stand.R_HIGH] = low, end
+                else:
+                    seat[Stand.S_LOW], seat[Stand.S_SENT], seat[Stand.S_HIGH] = low, low, end
+                self._crew.words(int(seat[Stand.SIZES]), 2)[unit] = window.held(low)

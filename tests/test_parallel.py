@@ -1,0 +1,465 @@
+"""The parallel engines: who does what, that nothing is lost whatever the scheduling, and that nothing hangs."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import crosswind as cw
+from crosswind.engine.cell import Staff
+from crosswind.engine.layout import Load, choose_layout, mean_pairs
+from crosswind.engine.partition import Partition
+from crosswind.engine.segments import Part, SegmentedWindow
+from tests.conftest import EngineConfig
+
+SQL = "SELECT R.x, S.a FROM R [RANGE 40], S [RANGE 60] WHERE abs(R.x - S.a) <= 3"
+PAIRWISE = "SELECT R.x, S.a FROM R [RANGE 40], S [RANGE 60] WHERE (R.x * S.a) % 7 = 3"
+SCHEMAS = {
+    "R": pa.schema([("x", pa.int32()), ("ts", pa.int64())]),
+    "S": pa.schema([("a", pa.int32()), ("ts", pa.int64())]),
+}
+STARTS = int(os.environ.get("CROSSWIND_STARTS", "40"))
+"""Starts, stops and kills in a row."""
+
+
+def streams(count=600, seed=5):
+    rng = np.random.default_rng(seed)
+    times = {name: np.sort(rng.integers(0, count // 2, count)) for name in "RS"}
+    values = {name: rng.integers(0, 50, count).astype(np.int32) for name in "RS"}
+    return {
+        "R": pa.table({"x": values["R"], "ts": times["R"]}, schema=SCHEMAS["R"]),
+        "S": pa.table({"a": values["S"], "ts": times["S"]}, schema=SCHEMAS["S"]),
+    }
+
+
+def rows(table):
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+def drive(join, tables, seed=1, finish=True):
+    """Push the tables in turns of random size; return all results."""
+    rng = random.Random(seed)
+    at, parts = dict.fromkeys(tables, 0), []
+    while any(at[name] < table.num_rows for name, table in tables.items()):
+        for name, table in tables.items():
+            size = rng.choice([1, 2, 17, 60])
+            if at[name] < table.num_rows:
+                parts.append(join.push(name, table.slice(at[name], size)))
+                at[name] += size
+    if finish:
+        parts.append(join.finish())
+    return pa.concat_tables(parts)
+
+
+def delay(join, microseconds):
+    """Let every worker sleep at random, up to that long, before it does anything."""
+    from crosswind.kernel.crew import Seat
+
+    for seat in crew_of(join).seats:
+        seat[Seat.DELAY] = microseconds
+
+
+def crew_of(join):
+    strategy = join._strategy
+    return strategy._crew if hasattr(strategy, "_crew") else strategy._team.crew
+
+
+def own_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("crosswind-")]
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_survives():
+    yield
+    until = time.monotonic() + 5
+    gc.collect()
+    while own_threads() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not own_threads()
+
+
+# -- who does what ---------------------------------------------------------------
+
+
+def test_the_partition_of_figure_5():
+    """CellJoin, figure 5: six basic windows and four workers; one comes, then the oldest goes."""
+    partition = Partition(4)
+    partition.resize(6)
+    assert (partition.counts, partition.starts) == ([2, 2, 1, 1], [0, 2, 4, 5])
+    assert partition.add() == 2  # the third worker gets it
+    assert (partition.counts, partition.starts) == ([2, 2, 2, 1], [0, 2, 4, 6])
+    assert partition.remove() == 2  # and loses it again
+    assert (partition.counts, partition.starts) == ([2, 2, 1, 1], [0, 2, 4, 5])
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def test_shares_are_those_of_equation_2(workers):
+    rng = random.Random(workers)
+    partition = Partition(workers)
+    for _ in range(300):
+        if partition.total and rng.random() < 0.45:
+            partition.remove()
+        else:
+            partition.add()
+        least, more = divmod(partition.total, workers)
+        assert partition.counts == [least + (j < more) for j in range(workers)]
+        shares = [partition.share(j) for j in reversed(range(workers))]
+        assert [a for a, _ in shares] == [0, *(b for _, b in shares[:-1])]  # consecutive, from the oldest on
+        assert shares[-1][1] == partition.total
+
+
+def test_the_layouts_of_the_dp_join_paper():
+    symmetric = Load((2500.0, 2500.0), (750_000.0, 750_000.0))
+    assert choose_layout(16, symmetric) == (4, 4)
+    assert choose_layout(9, symmetric) == (3, 3)
+    faster = Load((1000.0, 3000.0), (300_000.0, 900_000.0))  # section IV-C2: 3 x 5
+    assert choose_layout(15, faster) == (3, 5)
+    assert choose_layout(15, Load((3000.0, 1000.0), (900_000.0, 300_000.0))) == (5, 3)
+    assert mean_pairs((1, 4), symmetric) == 1.25 * mean_pairs((2, 2), symmetric)  # equation 7: (m + n) / 4mn
+    assert choose_layout(7, symmetric) in ((1, 7), (7, 1))
+
+
+def test_tuples_are_dealt_out_round_robin():
+    class Counted(SegmentedWindow):
+        def __init__(self):
+            self.segments, self._next = (None,) * 3, 0
+
+    window = Counted()
+    assert window.parts(7) == [Part(0, 0, 3), Part(1, 3, 5), Part(2, 5, 7)]
+    owned = [0, 0, 0]
+    for size in [1, 1, 5, 2, 7, 1, 4]:
+        for part in window.parts(size):
+            owned[part.segment] += part.stop - part.start
+        window._next = (window._next + size) % 3
+        assert max(owned) - min(owned) <= 1
+
+
+def test_workers_come_and_go_with_the_load():
+    staff = Staff(3, adaptive=True)
+    staff._began = staff._entered = 0.0
+    seen = []
+    for load in [0.9, 0.9, 0.9, 0.5, 0.2, 0.2]:
+        began = staff._began
+        staff._entered = began + 0.3 * (1 - load)
+        staff.review(began + 0.3)
+        seen.append(staff.active)
+    assert seen == [2, 3, 3, 3, 2, 1]
+    steady = Staff(3, adaptive=False)
+    steady._entered = steady._began = 0.0
+    steady.review(10.0)
+    assert steady.active == 3
+
+
+# -- the same rows, whatever the scheduling ---------------------------------------
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize("engine", ["cell", "grid", "handshake", "hurried"])
+def test_many_workers_and_delays_change_nothing(engine, workers):
+    tables = streams(600 if workers < 64 else 150)
+    expected = rows(cw.run(SQL, tables, engine="kang"))
+    name, hurry = ("handshake", True) if engine == "hurried" else (engine, False)
+    config = EngineConfig(name, "auto", workers, "push", 16, hurry=hurry)
+    with config.open(SQL, SCHEMAS) as join:
+        delay(join, 300 if workers < 64 else 50)
+        assert rows(drive(join, tables)) == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_handshake_meets_everybody_once(seed):
+    """Pair by pair, with delays and other batches each time; a doubled row would show in the sorted lists."""
+    tables = streams(400, seed)
+    expected = rows(cw.run(PAIRWISE, tables, engine="kang"))
+    config = EngineConfig("handshake", "scan", 2 + seed, "push", 8)
+    with config.open(PAIRWISE, SCHEMAS) as join:
+        delay(join, 100 * seed)
+        assert rows(drive(join, tables, seed)) == expected
+
+
+def test_results_that_outnumber_the_input_a_thousandfold_all_come():
+    sql = "SELECT R.x, S.a FROM R [RANGE 100000], S [RANGE 100000] WHERE R.x >= S.a - 1000"
+    tables = streams(2000)
+    for engine in ("cell", "grid", "handshake"):
+        with cw.open(sql, SCHEMAS, engine=engine, workers=2) as join:
+            assert drive(join, tables).num_rows == 2000 * 2000
+
+
+@pytest.mark.parametrize("then", ["kang", "cell", "grid", "handshake"])
+def test_a_handshake_owes_nothing_after_a_snapshot(then):
+    tables = streams()
+    expected = rows(cw.run(SQL, tables, engine="kang"))
+    half = {name: table.slice(0, 300) for name, table in tables.items()}
+    rest = {name: table.slice(300) for name, table in tables.items()}
+    with EngineConfig("handshake", "auto", 4, "push", 16).open(SQL, SCHEMAS, lateness=400) as join:
+        first = drive(join, half, finish=False)
+        snapshot = join.snapshot()
+        # It goes on, too: whoever has met before does not meet again.
+        assert rows(pa.concat_tables([first, drive(join, rest)])) == expected
+    with EngineConfig(then, "auto", None if then == "kang" else 3, "push", 16).open(
+        SQL, SCHEMAS, lateness=400, restore=snapshot
+    ) as join:
+        assert rows(pa.concat_tables([first, drive(join, rest)])) == expected
+
+
+@pytest.mark.parametrize("workers", [2, 5, 8])
+def test_snapshots_on_the_way_double_nothing(workers):
+    tables = streams()
+    expected = rows(cw.run(SQL, tables, engine="kang"))
+    parts = []
+    with EngineConfig("handshake", "scan", workers, "push", 16).open(SQL, SCHEMAS) as join:
+        delay(join, 50)
+        for start in range(0, 600, 50):
+            some = {name: table.slice(start, 50) for name, table in tables.items()}
+            parts.append(drive(join, some, start, finish=False))
+            join.snapshot()
+        parts.append(join.finish())
+    assert rows(pa.concat_tables(parts)) == expected
+
+
+# -- admission -------------------------------------------------------------------
+
+ALL = "SELECT R.x, S.a FROM R [RANGE 1000000], S [RANGE 1000000] WHERE R.x >= S.a - 1000"
+
+
+@pytest.mark.parametrize("engine", ["kang", "cell", "grid", "hurried"])
+def test_shedding_drops_input_and_never_results(engine):
+    """Everything matches, so every tuple of S that was admitted has all of R in its results."""
+    tables = streams(3000)
+    name, hurry = ("handshake", True) if engine == "hurried" else (engine, False)
+    workers = None if name == "kang" else 2
+    with cw.open(
+        ALL, SCHEMAS, engine=name, workers=workers, hurry=hurry, admission="shed", output_rows=100_000
+    ) as join:
+        assert join.push("R", tables["R"].slice(0, 1000)).num_rows == 0
+        for start in (0, 1000, 2000):
+            before = join.stats
+            found = join.push("S", tables["S"].slice(start, 1000)).num_rows
+            taken = join.stats.tuples_in["S"] - before.tuples_in["S"]
+            shed = join.stats.shed["S"] - before.shed["S"]
+            assert taken + shed == 1000
+            assert found == 1000 * taken
+            assert 80_000 <= found <= 110_000
+        assert join.stats.shed["R"] == 0
+        assert join.stats.results == 1000 * join.stats.tuples_in["S"]
+
+
+def test_a_sample_is_shed_not_the_end_of_the_batch():
+    with cw.open(ALL, SCHEMAS, admission="shed", output_rows=10_000) as join:
+        join.push("R", {"x": np.zeros(100, np.int32), "ts": np.zeros(100, np.int64)})
+        numbers = np.arange(1000)
+        found = join.push("S", {"a": numbers.astype(np.int32) - 1000, "ts": np.zeros(1000, np.int64)})
+        admitted = set(found["a"].to_pylist())
+        assert 80 <= len(admitted) == join.stats.tuples_in["S"] <= 110
+        assert min(admitted) < -900 < -100 < max(admitted)
+
+
+def test_shedding_is_taken_back_with_a_call_that_fails_and_survives_a_snapshot():
+    tables = streams(2000)
+    with cw.open(ALL, SCHEMAS, admission="shed", output_rows=50_000) as join:
+        join.push("R", tables["R"].slice(0, 500))
+        with (
+            patch.object(type(join._materialisers[0]), "table", side_effect=MemoryError("no room for rows")),
+            pytest.raises(MemoryError),
+        ):
+            join.push("S", tables["S"])
+        assert join.stats.tuples_in["S"] == join.stats.shed["S"] == join.stats.window_tuples["S"] == 0
+        join.push("S", tables["S"])
+        shed = join.stats.shed
+        assert shed["S"] > 1000
+        snapshot = join.snapshot()
+    with cw.open(ALL, SCHEMAS, restore=snapshot) as join:
+        assert join.stats.shed == shed
+
+
+def test_blocking_takes_everything():
+    tables = streams(2000)
+    with cw.open(ALL, SCHEMAS, output_rows=10) as join:
+        join.push("R", tables["R"].slice(0, 500))
+        assert join.push("S", tables["S"]).num_rows == 500 * 2000
+        assert join.stats.shed == {"R": 0, "S": 0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"admission": "shedd"}, "admission='shedd' is not known; allowed: block, shed. Did you mean 'shed'"),
+        ({"output_rows": 0}, "output_rows=0 is not possible.*at least 1"),
+        ({"workers": 0}, "workers=0 is not possible; give a number from 1 to 256, or 'auto'"),
+        ({"engine": "kang", "workers": 2}, "'kang' has one worker.*engine='cell'"),
+        ({"engine": "cell", "layout": (2, 2)}, r"layout=\(2, 2\) is for engine='grid'"),
+        ({"engine": "grid", "layout": (2, 0)}, "layout=.2, 0. is not possible; give .rows, columns."),
+        ({"engine": "grid", "layout": (2, 2), "workers": 3}, "layout=2 x 2 has 4 workers, workers=3 was asked for"),
+        ({"rate": -1}, "rate=-1 is not possible; give tuples/s as a positive number"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, message):
+    with pytest.raises(cw.InputError, match=message):
+        cw.open(SQL, SCHEMAS, **options)
+
+
+# -- the choice --------------------------------------------------------------------
+
+TIMED = {
+    "R": pa.schema([("x", pa.int32()), ("ts", pa.timestamp("ms"))]),
+    "S": pa.schema([("a", pa.int32()), ("ts", pa.timestamp("ms"))]),
+}
+PAIRWISE_TIMED = "SELECT R.x FROM R [RANGE 5 MINUTES], S [RANGE 5 MINUTES] WHERE (R.x * S.a) % 7 = 3"
+BAND_TIMED = "SELECT R.x FROM R [RANGE 5 MINUTES], S [RANGE 5 MINUTES] WHERE abs(R.x - S.a) <= 3"
+
+
+@pytest.mark.parametrize(
+    ("sql", "cores", "options", "expected"),
+    [
+        (BAND_TIMED, 8, {}, r"kang: .*\n +1 worker; an index leaves little to share out"),
+        (BAND_TIMED, 8, {"workers": 4}, r"cell: .*\n +4 workers; workers were asked for"),
+        (BAND_TIMED, 8, {"index": "scan"}, r"cell: .*\n +up to 8 workers; every key is compared"),
+        (PAIRWISE_TIMED, 1, {}, r"kang: .*\n +1 worker; one core"),
+        (PAIRWISE_TIMED, 2, {}, r"cell: .*\n +up to 2 workers; every pair is compared: as many"),
+        (
+            PAIRWISE_TIMED,
+            8,
+            {"rate": 10},
+            r"kang: .*\n +1 worker; every pair is compared, 6e\+04 pairs/s.*one is enough",
+        ),
+        (PAIRWISE_TIMED, 8, {"rate": 5000}, r"cell: .*\n +up to 8 workers; every pair is compared, 1.5e\+10 pairs/s"),
+        (PAIRWISE_TIMED, 8, {"rate": 5000, "hurry": True}, r"grid: .*\n +2 x 4 workers; .*results are wanted soon"),
+        (BAND_TIMED, 8, {"engine": "grid"}, r"grid: .*\n +2 x 4 workers; asked for; layout: least mean latency"),
+        (BAND_TIMED, 8, {"engine": "handshake"}, r"handshake: .*\n +8 workers; asked for; tuples meet when they pass"),
+        (PAIRWISE_TIMED, 8, {"engine": "handshake"}, r"handshake: .*\n +8 workers; .*meet when they pass"),
+        (
+            BAND_TIMED,
+            8,
+            {"engine": "handshake", "hurry": True},
+            r"handshake: .*\n +8 workers; .*hurried ahead: asked for",
+        ),
+        (
+            BAND_TIMED.replace("S [RANGE 5 MINUTES]", "S [ROWS 9]"),
+            8,
+            {"engine": "handshake"},
+            r"handshake: .*\n +8 workers; .*hurried ahead: ROWS windows",
+        ),
+    ],
+)
+def test_explain_says_which_engine_and_why(sql, cores, options, expected):
+    with patch("crosswind.engine.choice.cores", return_value=cores):
+        assert re.search(r"engine +" + expected, cw.explain(sql, TIMED, **options)), cw.explain(sql, TIMED, **options)
+
+
+def test_auto_runs_what_explain_says():
+    with patch("crosswind.engine.choice.cores", return_value=2), cw.open(PAIRWISE, SCHEMAS) as join:
+        assert join.stats.engine == "cell"
+        assert rows(drive(join, streams(300))) == rows(cw.run(PAIRWISE, streams(300), engine="kang"))
+
+
+# -- nothing hangs -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["cell", "grid", "handshake"])
+def test_a_worker_that_dies_stops_the_join_with_its_message(engine):
+    tables = streams()
+    with EngineConfig(engine, "scan", 2, "push", 16).open(SQL, SCHEMAS) as join:
+        drive(join, {name: table.slice(0, 100) for name, table in tables.items()}, finish=False)
+        crew_of(join).send(0, 9, 0)
+        with pytest.raises(cw.WorkerError, match=f"worker 0 of engine '{engine}' stopped: .*unknown kind.*snapshot"):
+            drive(join, {name: table.slice(100) for name, table in tables.items()})
+        with pytest.raises(cw.WorkerError, match="cannot go on"):
+            drive(join, {name: table.slice(599) for name, table in tables.items()})
+
+
+def test_starts_stops_and_kills_leave_nothing():
+    tables = {name: table.slice(0, 60) for name, table in streams().items()}
+    rng = random.Random(7)
+    began = time.monotonic()
+    for turn in range(STARTS):
+        engine = rng.choice(["cell", "grid", "handshake"])
+        join = EngineConfig(engine, "scan", rng.randint(1, 6), "push", 8).open(SQL, SCHEMAS)
+        fate = rng.choice(["finish", "close", "kill", "forget"])
+        try:
+            drive(join, tables, turn, finish=fate == "finish")
+            if fate == "kill":
+                crew_of(join).send(0, 9, 0)
+                drive(join, {name: table.slice(59) for name, table in tables.items()}, turn)
+        except cw.WorkerError:
+            assert fate == "kill"
+        if fate != "forget":
+            join.close()
+        del join
+    gc.collect()
+    assert time.monotonic() - began < 100 + 2 * STARTS
+
+
+def test_a_call_that_fails_halfway_can_be_repeated(live):
+    tables = streams()
+    expected = rows(cw.run(SQL, tables, engine="kang"))
+    with live.open(SQL, SCHEMAS) as join:
+        parts = [drive(join, {name: table.slice(0, 300) for name, table in tables.items()}, finish=False)]
+        batch = tables["S"].slice(300, 200)
+        with (
+            patch.object(type(join._materialisers[0]), "table", side_effect=MemoryError("no room for rows")),
+            pytest.raises(MemoryError, match="no room"),
+        ):
+            join.push("S", batch)
+        parts += [join.push("S", batch), join.push("R", tables["R"].slice(300)), join.push("S", tables["S"].slice(500))]
+        parts.append(join.finish())
+        assert rows(pa.concat_tables(parts)) == expected
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np, pyarrow as pa, crosswind as cw
+schemas = {s: pa.schema([("x", pa.int32()), ("ts", pa.int64())]) for s in "RS"}
+batch = {"x": np.arange(400_000, dtype=np.int32) * 7 % 9973, "ts": np.zeros(400_000, dtype=np.int64)}
+few = {"x": batch["x"][:100], "ts": batch["ts"][:100]}
+sql = "SELECT R.x FROM R [RANGE 9], S [RANGE 9] WHERE (R.x * S.x) % 65521 = -1"
+with cw.open(sql, schemas, engine="ENGINE", workers=2) as join:
+    join.push("R", few), join.push("S", few), join.push("R", batch)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    try:
+        join.push("S", batch)
+        print("not interrupted")
+    except KeyboardInterrupt:
+        print("interrupted", time.monotonic() - began < 20)
+    join.push("S", few) if "ENGINE" != "handshake" else None
+print("left", [t.name for t in threading.enumerate()])
+"""
+
+
+@pytest.mark.parametrize("engine", ["cell", "grid"])
+def test_ctrl_c_is_heard(engine):
+    code = INTERRUPTED.replace("ENGINE", engine)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines() == ["interrupted True", "left ['MainThread']"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_program_may_end_with_joins_open():
+    code = INTERRUPTED.split("with cw.open")[0] + (
+        "join = cw.open(sql, schemas, engine='cell', workers=2)\n"
+        "join.push('R', {k: v[:4000] for k, v in batch.items()}), join.push('S', few)\n"
+        "assert len(threading.enumerate()) == 3\nprint('end')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr[-2000:]
+
+
+def test_idle_workers_sleep():
+    with EngineConfig("cell", "scan", 8, "push", 16).open(SQL, SCHEMAS) as join:
+        drive(join, {name: table.slice(0, 50) for name, table in streams().items()}, finish=False)
+        time.sleep(0.1)
+        spent = time.process_time()
+        time.sleep(0.5)
+        assert time.process_time() - spent < 0.1
