@@ -55,9 +55,9 @@ class Residents:
         self._keys = keys
         described = [_described(item, keys) for item in items]
         width = RUN_HEAD + RUN_DIMENSION * keys
-        self.runs = np.array([run for run, _, _ in described], dtype=np.int64).reshape(-1, width)
-        self.params = np.array([axes for _, axes, _ in described], dtype=np.float64).reshape(-1, 4)
-        pointers = np.array([some for _, _, some in described], dtype=np.int64).reshape(-1, 3 * columns)
+        self.runs = np.array([run for run, _, _ in described], dtype=np.int64).reshape(len(items), width)
+        self.params = np.array([axes for _, axes, _ in described], dtype=np.float64).reshape(len(items), 4)
+        pointers = np.array([some for _, _, some in described], dtype=np.int64).reshape(len(items), 3 * columns)
         self.addresses = np.ascontiguousarray(pointers.T)
         self.nulls = np.zeros(columns, dtype=np.bool_)
         self.nans = np.zeros(columns, dtype=np.bool_)
