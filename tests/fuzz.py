@@ -32,7 +32,10 @@ REPORTED_FAILURES_MAX = 10
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one case: ``same``, ``refused``, ``overflow``, ``unknown`` or ``failed``."""
+    """What became of one case: ``same``, ``refused``, ``overflow``, ``unknown``, ``elsewhere`` or ``failed``.
+
+    A case is for ``elsewhere`` if this engine names another that runs it.
+    """
 
     kind: str
     rows: int = 0
@@ -55,6 +58,10 @@ def check(case: TestCase, engine: EngineConfig) -> Verdict:
         outcome = engine.join(case.sql, case.tables, case.times, case.data_seed, strict)
     except NotInSparkError as error:
         return Verdict("not in Spark", report=str(error))
+    except cw.UnsupportedError as error:
+        if engine.name != "kang" and "engine='kang'" in str(error):
+            return Verdict("elsewhere")
+        return Verdict("refused", report=str(error))
     except cw.QueryError as error:
         return Verdict("refused", report=str(error))
     except cw.ArithmeticOverflowError:

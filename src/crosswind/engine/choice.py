@@ -92,9 +92,8 @@ def choose_engine(
 ) -> Choice:
     """Return the engine for ``plan``, as asked for or as it seems best."""
     if plan.terms:
-        count = _count(workers, "kang")
         if engine in ("auto", "kang"):
-            return Choice("kang", count, False, "more than two streams, or many queries")
+            return Choice("kang", _count(workers, "kang"), False, "more than two streams, or many queries")
         raise UnsupportedError(
             f"engine='{engine}' joins two streams in one query; this plan has {len(plan.units)} windows and "
             f"{len(plan.queries)} queries. Use engine='kang', which runs any plan."
