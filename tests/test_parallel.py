@@ -311,7 +311,7 @@ def test_what_cannot_be_is_refused(options, message):
 
 def test_more_than_two_streams_are_for_kang():
     sql = "SELECT R.x FROM R [RANGE 5], S [RANGE 5], R [RANGE 5] AS q WHERE R.x = S.a AND S.a = q.x"
-    with pytest.raises(cw.UnsupportedError, match="engine='grid' joins two streams.*Use engine='kang'"):
+    with pytest.raises(cw.UnsupportedError, match=r"engine='grid' joins two streams.*Use engine='kang'"):
         cw.open(sql, SCHEMAS, engine="grid", workers=4)
     with cw.open(sql, SCHEMAS) as join:
         assert join.stats.engine == "kang"
