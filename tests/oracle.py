@@ -72,12 +72,18 @@ class Output:
 
 @dataclass(frozen=True)
 class Join:
-    """A window join over finite tables in arrival order. ``predicate`` None: every pair."""
+    """A window join over finite tables in arrival order. ``predicate`` None: every pair.
+
+    ``kind``: ``inner``, or for two roles ``left``, ``right``, ``full``, ``semi``, ``anti``; then
+    ``after`` is what rows of the result must satisfy.
+    """
 
     roles: tuple[Role, ...]
     tables: Mapping[str, pa.Table] = field(compare=False)
     predicate: str | None
     outputs: tuple[Output, ...]
+    kind: str = "inner"
+    after: str | None = None
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,7 @@ def expected_rows(join: Join, dropped: Mapping[str, Collection[int]] | None = No
             position += 1
         else:
             values = canonical_column(join.tables[join.roles[output.role].name].column(output.column))
-            columns.append([values[row[output.role]] for row in found])
+            columns.append([None if row[output.role] is None else values[row[output.role]] for row in found])
     return list(zip(*columns, strict=True)) if columns else [() for _ in found]
 
 
@@ -183,13 +189,20 @@ def _matches(join: Join, computed: Sequence[str], dropped: Mapping[str, Collecti
     scaled = [[t * factor for t, _ in role_keys] for role_keys, factor in zip(keys, factors, strict=True)]
     for position in range(len(join.roles)):
         db.register(f"t{position}", _duck_table(join, position, keys[position], scaled))
-    lists = ", ".join(f't{position} AS "{role.alias}"' for position, role in enumerate(join.roles))
-    wanted = ", ".join([f'"{role.alias}".__i' for role in join.roles] + [f"({text})" for text in computed])
+    lists = [f't{position} AS "{role.alias}"' for position, role in enumerate(join.roles)]
+    shown = join.roles[:1] if join.kind in ("semi", "anti") else join.roles
+    wanted = ", ".join(
+        [f'"{role.alias}".__i' if role in shown else "NULL" for role in join.roles] + [f"({text})" for text in computed]
+    )
     where = _window_condition(join, factors)
     if join.predicate is not None:
         where = f"({where}) AND ({join.predicate})"
+    text = f"{', '.join(lists)} WHERE {where}"
+    if join.kind != "inner":
+        text = f"{lists[0]} {join.kind.upper()} JOIN {lists[1]} ON {where}"
+        text += "" if join.after is None else f" WHERE {join.after}"
     try:
-        return db.execute(f"SELECT {wanted} FROM {lists} WHERE {where}").fetchall()
+        return db.execute(f"SELECT {wanted} FROM {text}").fetchall()
     except duckdb.OutOfRangeException as error:
         raise OracleOverflowError(str(error)) from error
     finally:

@@ -78,7 +78,7 @@ class Intake:
         self._filter_leaves = leaf_columns([atom.expr for atom in atoms_of(self._unit.filter)])
         self._dimensions = plan.accesses[unit].dimensions
         self._required = plan.accesses[unit].required
-        self._shared_keys = not plan.terms
+        self._shared_keys = not plan.terms and plan.queries[0].query.kind == "inner"
         self._schema = self._unit.stream.schema
         kept = [*(dimension.expr for dimension in self._dimensions), *self._unit.slots]
         self._computed = tuple(dict.fromkeys(expr for expr in kept if not is_leaf(expr)))
