@@ -67,7 +67,8 @@ class Intake:
     window), then ``slots`` slots, then the payload columns that are not already there.
     These are ``stored``; behind them come columns that only the block's own probing
     needs. ``payload_at``, ``probe_at`` and ``partner_at`` say where shown columns, probe leaves
-    and what is hashed are. Tuples of outer joins have a column for a serial number, at ``serial_at``. A plan of many streams or queries stores all of these.
+    and what is hashed are. Tuples of outer joins have a column for a serial number, at
+    ``serial_at``. A plan of many streams or queries stores all of these.
     """
 
     def __init__(self, plan: Plan, unit: int) -> None:

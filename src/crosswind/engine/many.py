@@ -11,10 +11,12 @@ import pyarrow as pa
 from crosswind.engine.intake import Intake
 from crosswind.engine.join import LiveJoin, Results
 from crosswind.engine.ordering import OrderedOutput
+from crosswind.engine.outlet import Outlet
 from crosswind.engine.relaying import Relaying, same_units
 from crosswind.engine.routes import Routes
 from crosswind.engine.strategy import Strategy
 from crosswind.errors import InputError, UnsupportedError, did_you_mean
+from crosswind.io.forms import reshape
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.window.arrival import Sorter, Watermark
@@ -26,7 +28,7 @@ Replan = tuple[Plan, dict[str, int]]
 """A plan, and the lateness of its streams in ticks."""
 
 
-class ManyJoin(LiveJoin):
+class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
     """Many window joins that share streams, windows and comparisons; made by :func:`crosswind.open`.
 
     Every call returns the results it completed, by the name of the query. Queries may be
@@ -116,6 +118,12 @@ class ManyJoin(LiveJoin):
             raise InputError(f"'{name}' is the only query of the join; close the join instead.")
         rest = {other: text for other, text in known.items() if other != name}
         self._change(rest, {other: since for other, since in self._since.items() if other != name})
+
+    def _tables(self, found: dict[str, pa.Table]) -> list[pa.Table]:
+        return [table for table in found.values() if table.num_rows]
+
+    def _reshaped(self, found: dict[str, pa.Table], form: str) -> Any:
+        return {name: reshape(table, form) for name, table in found.items()}
 
     def _named(self, tables: list[pa.Table]) -> dict[str, pa.Table]:
         return {entry.name: table for entry, table in zip(self._plan.queries, tables, strict=True)}

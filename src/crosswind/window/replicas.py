@@ -76,7 +76,8 @@ class Replicas:
 
     def expire(self, oldest_time: int | None, oldest_number: int | None) -> int:
         """Release basic windows that lie wholly before both limits; return how many tuples went."""
-        return [copy.expire(oldest_time, oldest_number) for copy in self._copies][0]
+        gone = [copy.expire(oldest_time, oldest_number) for copy in self._copies]
+        return gone[0]
 
     def clear(self) -> None:
         """Release everything."""
