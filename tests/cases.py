@@ -455,7 +455,7 @@ class ShapeMaker:
         rng = self.rng
         count = self.pick({0: 6, 1: 50, 2: 32, 3: 12})
         if len(self.roles) > 2:
-            count = rng.randint(len(self.roles) - 2, len(self.roles) + 1)
+            count = rng.randint(1, len(self.roles) - 1)
         where = tuple(self.condition() for _ in range(count))
         numbers = [self.number(range(len(self.roles)), 2) for _ in range(rng.randint(0, 2))]
         for name in self.columns:

@@ -190,24 +190,41 @@ def _matches(join: Join, computed: Sequence[str], dropped: Mapping[str, Collecti
     for position in range(len(join.roles)):
         db.register(f"t{position}", _duck_table(join, position, keys[position], scaled))
     lists = [f't{position} AS "{role.alias}"' for position, role in enumerate(join.roles)]
-    shown = join.roles[:1] if join.kind in ("semi", "anti") else join.roles
-    wanted = ", ".join(
-        [f'"{role.alias}".__i' if role in shown else "NULL" for role in join.roles] + [f"({text})" for text in computed]
-    )
     where = _window_condition(join, factors)
     if join.predicate is not None:
         where = f"({where}) AND ({join.predicate})"
-    text = f"{', '.join(lists)} WHERE {where}"
+    wanted = ", ".join([f'"{role.alias}".__i' for role in join.roles] + [f"({text})" for text in computed])
+    text = f"SELECT {wanted} FROM {', '.join(lists)} WHERE {where}"
     if join.kind != "inner":
-        text = f"{lists[0]} {join.kind.upper()} JOIN {lists[1]} ON {where}"
-        text += "" if join.after is None else f" WHERE {join.after}"
+        text = _outer_text(join, lists, wanted, where)
     try:
-        return db.execute(f"SELECT {wanted} FROM {text}").fetchall()
+        return db.execute(text).fetchall()
     except duckdb.OutOfRangeException as error:
         raise OracleOverflowError(str(error)) from error
     finally:
         for position in range(len(join.roles)):
             db.unregister(f"t{position}")
+
+
+def _outer_text(join: Join, lists: Sequence[str], wanted: str, where: str) -> str:
+    """Return SQL of an outer, semi or anti join, from the pairs that match and those that are in none.
+
+    DuckDB's own ANTI and SEMI joins are wrong for some conditions that are no equality.
+    """
+    after = "TRUE" if join.after is None else join.after
+    pairs = ", ".join(f'"{role.alias}".__i AS i{k}' for k, role in enumerate(join.roles))
+    parts = []
+    if join.kind in ("left", "right", "full"):
+        parts.append(f"SELECT {wanted} FROM {', '.join(lists)} WHERE ({where}) AND ({after})")
+    alone = {"left": [0], "right": [1], "full": [0, 1], "semi": [0], "anti": [0]}[join.kind]
+    for side in alone:
+        own, other = (f'"{join.roles[k].alias}".__i' for k in (side, 1 - side))
+        among = "IN" if join.kind == "semi" else "NOT IN"
+        parts.append(
+            f"SELECT {wanted} FROM {lists[side]} LEFT JOIN {lists[1 - side]} ON {other} = -1 - {own} "
+            f"WHERE ({own} {among} (SELECT i{side} FROM pairs)) AND ({after})"
+        )
+    return f"WITH pairs AS (SELECT {pairs} FROM {', '.join(lists)} WHERE {where}) {' UNION ALL '.join(parts)}"
 
 
 @cache

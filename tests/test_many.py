@@ -90,12 +90,12 @@ def gather(parts: list[dict[str, pa.Table]]) -> dict[str, pa.Table]:
     return {name: pa.concat_tables([part[name] for part in parts if name in part]) for name in names}
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(9))
 def test_queries_that_share_a_join_are_exact(seed: int):
     rng = random.Random(f"many {seed}")
     engine: EngineConfig = ENGINES[seed % len(ENGINES)]
     kinds = rng.choice(["range now", "rows range now", "rows"])
-    made = {f"q{k}": make_query(rng, kinds) for k in range(rng.randint(1, 9))}
+    made = {f"q{k}": make_query(rng, kinds) for k in range(rng.randint(1, 5))}
     tables = make_tables(rng)
     texts = {name: sql for name, (sql, _) in made.items()}
     if engine.mode == "run":
@@ -125,7 +125,7 @@ def live(engine: EngineConfig, texts: dict[str, str], tables: dict[str, pa.Table
     return gather(parts)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_queries_come_and_go_without_disturbing_the_others(seed: int):
     """Each sees just the tuples later than all that were there when it was added."""
     rng = random.Random(f"coming {seed}")
@@ -157,11 +157,9 @@ def test_queries_come_and_go_without_disturbing_the_others(seed: int):
                 join = cw.open(queries, SCHEMAS, lateness=60, restore=state)
         batch = tables[step.stream].slice(step.start, step.stop - step.start)
         if step.stream not in join.streams:
-            tables[step.stream] = pa.concat_tables(
-                [tables[step.stream].slice(0, step.start), batch.slice(0, 0).combine_chunks()]
-                + [pa.table({c: pa.nulls(batch.num_rows, batch[c].type) for c in batch.column_names})]
-                + [tables[step.stream].slice(step.stop)]
-            )
+            nobody = pa.table({c: pa.nulls(batch.num_rows, batch[c].type) for c in batch.column_names})
+            before, after = tables[step.stream].slice(0, step.start), tables[step.stream].slice(step.stop)
+            tables[step.stream] = pa.concat_tables([before, nobody, after])
             continue
         parts.append(join.push(step.stream, batch))
         if batch.num_rows:

@@ -320,6 +320,7 @@ class LiveJoin:
             reason={u.stream.alias: i.reason for u, i in zip(self._plan.units, self._strategy.indexes, strict=True)},
             shed=dict(self._shed),
             workers=self._strategy.shifts(),
+            routes=self._strategy.orders.ways() if isinstance(self._strategy, Routes) else {},
         )
 
     # -- snapshot and restore ------------------------------------------------
