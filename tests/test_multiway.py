@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +64,7 @@ def test_eight_streams():
         name: pa.table({"ts": sorted(rng.randrange(30) for _ in range(30)), "k": [rng.randrange(4) for _ in range(30)]})
         for name in names
     }
-    where = " AND ".join(f"{a}.k = {b}.k" for a, b in zip(names, names[1:], strict=False))
+    where = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(names))
     sql = f"SELECT A.k, H.ts FROM {', '.join(f'{name} [RANGE 2]' for name in names)} WHERE {where}"
     found = cw.run(sql, tables)
     # By hand: a tree of two-way joins would need windows on its partial results; count instead.
