@@ -67,7 +67,9 @@ def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell) ->
     times = [tree / routes for routes, tree in zip(*runs.values(), strict=True)]
     measurements.append(measured_in(times, "three streams, times as long as a tree of joins", "x", _at_most(1.2)))
     settings = {"window": window, "batch": batch, "pushes": pushes, "rounds": rounds}
-    notes = ["Tuples of all streams together, taken once however many joins they are pushed to. Ratios are of one round."]
+    notes = [
+        "Tuples of all streams together, taken once however many joins they are pushed to. Ratios are of one round."
+    ]
     return Report("queries", "many queries and many streams", settings, measurements, notes)
 
 
@@ -82,7 +84,7 @@ class _Source:
         rng = np.random.default_rng(1)
         count = 64 * batch
         self._batch = batch
-        self._values = {
+        self._values: dict[str, dict[str, np.ndarray[Any, Any]]] = {
             name: {column: rng.integers(0, high, count).astype(dtype) for column in names}
             for name, names in columns.items()
         }
@@ -142,7 +144,9 @@ def _nine(window: int, batch: int, pushes: int) -> dict[str, Drive]:
     for name, many in {"nine queries in one join": True, "nine joins": False}.items():
         source = _Source(_COLUMNS, 256, batch)
         schemas = source.schemas()
-        joins: list[Any] = [open_join(texts, schemas)] if many else [open_join(text, schemas) for text in texts.values()]
+        joins: list[Any] = (
+            [open_join(texts, schemas)] if many else [open_join(text, schemas) for text in texts.values()]
+        )
         made[name] = _drive(source, _everywhere(joins), window, batch, pushes)
     return made
 
