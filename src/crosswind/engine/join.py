@@ -26,7 +26,7 @@ from crosswind.engine.result import Absent, Materialiser, Member, Place, Taken, 
 from crosswind.engine.routes import Routes
 from crosswind.engine.spans import Spans, spans_of
 from crosswind.engine.stats import Latencies, Stats
-from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy
+from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy, Window
 from crosswind.errors import (
     ArithmeticOverflowError,
     ClosedJoinError,
@@ -45,8 +45,6 @@ from crosswind.plan.compile import Plan
 from crosswind.query.format import format_expr
 from crosswind.window.arrival import END, Release, Sorter, Watermark
 from crosswind.window.block import Block
-from crosswind.window.join_window import JoinWindow
-from crosswind.window.replicas import Replicas
 
 __all__ = ["Join", "LiveJoin", "Results"]
 
@@ -139,7 +137,7 @@ class LiveJoin:
         self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
 
     @property
-    def _windows(self) -> tuple[JoinWindow | Replicas, ...]:
+    def _windows(self) -> Sequence[Window]:
         return self._strategy.windows
 
     # -- the public face -----------------------------------------------------

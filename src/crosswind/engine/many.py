@@ -152,7 +152,7 @@ class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
             self._ordered = [held.get(q.name) or OrderedOutput(self.schema[q.name]) for q in plan.queries]
         for stream in self._schemas:
             self._watermarks.setdefault(stream, Watermark(lateness[stream]))
-            for counter in (self._tuples_in, self._late, self._rejected):
+            for counter in (self._tuples_in, self._late, self._rejected, self._shed):
                 counter.setdefault(stream, 0)
             self._late_tables.setdefault(stream, [])
         self._watermarks = {name: mark for name, mark in self._watermarks.items() if name in self._schemas}
