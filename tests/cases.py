@@ -81,6 +81,8 @@ class Shape:
     where: tuple[Expr, ...]
     select: tuple[Choice, ...] | None
     join_on: bool
+    kind: str = "inner"
+    after: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -453,7 +455,7 @@ class ShapeMaker:
         rng = self.rng
         count = self.pick({0: 6, 1: 50, 2: 32, 3: 12})
         if len(self.roles) > 2:
-            count = rng.randint(len(self.roles) - 2, len(self.roles) + 1)
+            count = rng.randint(1, len(self.roles) - 1)
         where = tuple(self.condition() for _ in range(count))
         numbers = [self.number(range(len(self.roles)), 2) for _ in range(rng.randint(0, 2))]
         for name in self.columns:
@@ -487,6 +489,20 @@ def make_shape(seed: int, width: int | None = None) -> Shape:
     return ShapeMaker(seed, width).make()
 
 
+def make_outer_shape(seed: int) -> Shape:
+    """Return shape number ``seed`` of an outer, semi or anti join of two streams."""
+    maker = ShapeMaker(seed, 2)
+    rng = maker.rng
+    kind = rng.choice(["left", "right", "full", "semi", "anti"])
+    where = tuple(maker.condition() for _ in range(maker.pick({1: 50, 2: 35, 3: 15})))
+    after: tuple[Expr, ...] = ()
+    if rng.random() < 0.3:
+        after = (maker.single(0) if kind in ("semi", "anti") else maker.single_any(),)
+    for name in maker.columns:
+        maker.columns[name].append(Column(f"p{len(maker.columns[name])}", maker.pick(PAYLOADS), None))
+    return Shape(seed, maker.columns, tuple(maker.roles), maker.times, where, None, True, kind, after)
+
+
 def make_case(shape: Shape, data_seed: int) -> TestCase:
     """Return data set number ``data_seed`` for ``shape``, with windows to match."""
     rng = random.Random(f"data {shape.seed} {data_seed}")
@@ -502,13 +518,13 @@ def make_case(shape: Shape, data_seed: int) -> TestCase:
     )
     outputs = _outputs(shape)
     predicate = None if not shape.where else " AND ".join(term.duck() for term in shape.where)
-    computed = [*shape.where, *(choice.expr for choice in shape.select or () if not choice.passed)]
+    computed = [*shape.where, *shape.after, *(choice.expr for choice in shape.select or () if not choice.passed)]
     rounds = any(_uses(expr, ("floor", "ceil")) for expr in computed)
     return TestCase(
         shape.seed,
         data_seed,
         _sql(shape, [window.text for window in windows]),
-        Join(roles, tables, predicate, outputs),
+        Join(roles, tables, predicate, outputs, shape.kind, shape.after[0].duck() if shape.after else None),
         shape.times,
         (plan.extreme or plan.extreme_times or rounds) and any(expr.checked() for expr in computed),
         tuple(i for i, output in enumerate(outputs) if output.approx),
@@ -523,7 +539,7 @@ def _outputs(shape: Shape) -> tuple[Output, ...]:
     if shape.select is None:
         return tuple(
             Output(f"{alias}_{column.name}", role, column.name)
-            for role, (name, alias) in enumerate(shape.roles)
+            for role, (name, alias) in enumerate(shape.roles[:1] if shape.kind in ("semi", "anti") else shape.roles)
             for column in shape.columns[name]
         )
     aliases = [alias for _, alias in shape.roles]
@@ -545,6 +561,11 @@ def _sql(shape: Shape, windows: Sequence[str]) -> str:
         items = (c.expr.bare() + (f" AS {c.name}" if c.named else "") for c in shape.select)
         select = ", ".join(items)
     terms = [f"({term.ours()})" if isinstance(term, Logic | Case) else term.ours() for term in shape.where]
+    if shape.kind != "inner":
+        words = {"left": "LEFT", "right": "RIGHT OUTER", "full": "FULL OUTER", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}
+        where = f"\nWHERE {shape.after[0].ours()}" if shape.after else ""
+        on = " AND ".join(terms)
+        return f"SELECT *\nFROM {sources[0]} {words[shape.kind]} JOIN {sources[1]} ON {on}{where}"
     if not shape.join_on:
         where = f"\nWHERE {' AND '.join(terms)}" if terms else ""
         return f"SELECT {select}\nFROM {', '.join(sources)}{where}"

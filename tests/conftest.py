@@ -21,6 +21,7 @@ import pytest
 
 from tests.oracle import late_rows, ticks, ticks_per_second
 
+JOINS = ("Join", "ManyJoin")
 KERNEL_CACHE = "crosswind-kernels"
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -103,9 +104,9 @@ class EngineConfig:
             return
         from crosswind.engine import cell, grid, handshake, session
 
-        small = partial(_with_basic_window, session.Join, self.basic_window)
+        small = {name: partial(_with_basic_window, getattr(session, name), self.basic_window) for name in JOINS}
         with (
-            patch.object(session, "Join", small),
+            patch.multiple(session, **small),
             patch.object(session, "_CHUNK", 2 * self.basic_window),
             patch.object(cell, "ALONE", 0),
             patch.object(grid, "ALONE", 0),

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tests.cases import Shape, TestCase, make_case, make_shape
+from tests.cases import Shape, TestCase, make_case, make_outer_shape, make_shape
 from tests.conftest import ENGINES, KERNEL_CACHE, ON_SPARK, ON_STREAMS, ROOT, EngineConfig, use_kernel_cache
 from tests.oracle import OracleOverflowError, assert_same, expected_rows, without
 
@@ -78,7 +78,8 @@ def check(case: TestCase, engine: EngineConfig) -> Verdict:
 
 def command(case: TestCase, engine: EngineConfig) -> str:
     """Return the command that runs one case again."""
-    return f"python -m tests.fuzz --shape {case.shape_seed} --data {case.data_seed} --engine {engine.id}"
+    outer = " --outer" if case.join.kind != "inner" else ""
+    return f"python -m tests.fuzz --shape {case.shape_seed} --data {case.data_seed} --engine {engine.id}{outer}"
 
 
 def judge(case: TestCase, engine: EngineConfig) -> Verdict:
@@ -144,12 +145,13 @@ class Task:
     shape_seed: int
     data_seeds: tuple[int, ...]
     engines: tuple[EngineConfig, ...]
+    outer: bool
 
 
 def perform(task: Task) -> list[Verdict]:
     """Run the cases of one shape, each on one of the engines in turn."""
     use_kernel_cache(ROOT / ".pytest_cache" / "d" / KERNEL_CACHE)
-    shape: Shape = make_shape(task.shape_seed)
+    shape: Shape = make_outer_shape(task.shape_seed) if task.outer else make_shape(task.shape_seed)
     verdicts = []
     for data_seed in task.data_seeds:
         engine = task.engines[(task.shape_seed + data_seed) % len(task.engines)]
@@ -168,11 +170,11 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
     if not engines:
         raise SystemExit(f"no engine {asked!r}; there are {', '.join(e.id for e in known)}")
     if options.shape is not None:
-        yield Task(options.shape, tuple(options.data or range(options.per_shape)), engines)
+        yield Task(options.shape, tuple(options.data or range(options.per_shape)), engines, options.outer)
         return
     first = options.seed * SHAPES_PER_SEED
     for number in range(-(-options.cases // options.per_shape)):
-        yield Task(first + number, tuple(range(options.per_shape)), engines)
+        yield Task(first + number, tuple(range(options.per_shape)), engines, options.outer)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -184,6 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--per-shape", type=int, default=8, help="data sets for each query shape")
     parser.add_argument("--engine", help="only this one, for example kang-scan-push")
     parser.add_argument("--spark", action="store_true", help="static frames on Spark, a session a job")
+    parser.add_argument("--outer", action="store_true", help="outer, semi and anti joins instead of inner ones")
     parser.add_argument("--shape", type=int, help="only this shape")
     parser.add_argument("--data", type=int, nargs="*", help="only these data sets, with --shape")
     options = parser.parse_args(arguments)

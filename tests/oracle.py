@@ -72,12 +72,18 @@ class Output:
 
 @dataclass(frozen=True)
 class Join:
-    """A window join over finite tables in arrival order. ``predicate`` None: every pair."""
+    """A window join over finite tables in arrival order. ``predicate`` None: every pair.
+
+    ``kind``: ``inner``, or for two roles ``left``, ``right``, ``full``, ``semi``, ``anti``; then
+    ``after`` is what rows of the result must satisfy.
+    """
 
     roles: tuple[Role, ...]
     tables: Mapping[str, pa.Table] = field(compare=False)
     predicate: str | None
     outputs: tuple[Output, ...]
+    kind: str = "inner"
+    after: str | None = None
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,7 @@ def expected_rows(join: Join, dropped: Mapping[str, Collection[int]] | None = No
             position += 1
         else:
             values = canonical_column(join.tables[join.roles[output.role].name].column(output.column))
-            columns.append([values[row[output.role]] for row in found])
+            columns.append([None if row[output.role] is None else values[row[output.role]] for row in found])
     return list(zip(*columns, strict=True)) if columns else [() for _ in found]
 
 
@@ -183,18 +189,42 @@ def _matches(join: Join, computed: Sequence[str], dropped: Mapping[str, Collecti
     scaled = [[t * factor for t, _ in role_keys] for role_keys, factor in zip(keys, factors, strict=True)]
     for position in range(len(join.roles)):
         db.register(f"t{position}", _duck_table(join, position, keys[position], scaled))
-    lists = ", ".join(f't{position} AS "{role.alias}"' for position, role in enumerate(join.roles))
-    wanted = ", ".join([f'"{role.alias}".__i' for role in join.roles] + [f"({text})" for text in computed])
+    lists = [f't{position} AS "{role.alias}"' for position, role in enumerate(join.roles)]
     where = _window_condition(join, factors)
     if join.predicate is not None:
         where = f"({where}) AND ({join.predicate})"
+    wanted = ", ".join([f'"{role.alias}".__i' for role in join.roles] + [f"({text})" for text in computed])
+    text = f"SELECT {wanted} FROM {', '.join(lists)} WHERE {where}"
+    if join.kind != "inner":
+        text = _outer_text(join, lists, wanted, where)
     try:
-        return db.execute(f"SELECT {wanted} FROM {lists} WHERE {where}").fetchall()
+        return db.execute(text).fetchall()
     except duckdb.OutOfRangeException as error:
         raise OracleOverflowError(str(error)) from error
     finally:
         for position in range(len(join.roles)):
             db.unregister(f"t{position}")
+
+
+def _outer_text(join: Join, lists: Sequence[str], wanted: str, where: str) -> str:
+    """Return SQL of an outer, semi or anti join, from the pairs that match and those that are in none.
+
+    DuckDB's own ANTI and SEMI joins are wrong for some conditions that are no equality.
+    """
+    after = "TRUE" if join.after is None else join.after
+    pairs = ", ".join(f'"{role.alias}".__i AS i{k}' for k, role in enumerate(join.roles))
+    parts = []
+    if join.kind in ("left", "right", "full"):
+        parts.append(f"SELECT {wanted} FROM {', '.join(lists)} WHERE ({where}) AND ({after})")
+    alone = {"left": [0], "right": [1], "full": [0, 1], "semi": [0], "anti": [0]}[join.kind]
+    for side in alone:
+        own, other = (f'"{join.roles[k].alias}".__i' for k in (side, 1 - side))
+        among = "IN" if join.kind == "semi" else "NOT IN"
+        parts.append(
+            f"SELECT {wanted} FROM {lists[side]} LEFT JOIN {lists[1 - side]} ON {other} = -1 - {own} "
+            f"WHERE ({own} {among} (SELECT i{side} FROM pairs)) AND ({after})"
+        )
+    return f"WITH pairs AS (SELECT {pairs} FROM {', '.join(lists)} WHERE {where}) {' UNION ALL '.join(parts)}"
 
 
 @cache

@@ -176,6 +176,19 @@ def test_the_taxi_example_runs(shell, tmp_path):
     assert "rider" in printed
 
 
+@pytest.mark.parametrize(
+    ("example", "says"),
+    [
+        ("orders_without_payments", "of 60 orders were not paid in time"),
+        ("three_sensors", "tuples of t go by"),
+        ("nine_queries", "q9   636,610"),
+    ],
+)
+def test_the_examples_of_many_run(shell, tmp_path, example, says):
+    printed = shell(f"python {shlex.quote(str(ROOT / 'examples' / f'{example}.py'))}", tmp_path)
+    assert says in printed
+
+
 def test_the_alarms_example_runs(shell, tmp_path):
     printed = shell(f"python {shlex.quote(str(ROOT / 'examples' / 'machines_and_alarms.py'))}", tmp_path)
     assert re.search(r"tuples in [\d,]+ pushes", printed)

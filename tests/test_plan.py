@@ -351,7 +351,8 @@ def test_three_streams_go_through_partial_results():
     assert [len(steps) for steps in joins] == [2, 2, 2]
     assert {step.on for step in joins[2]} == {3, 5}
     assert sum(s.opcode is Opcode.CMP for s in plan.programs[2].instructions) == 2
-    assert plan.accesses == ()
+    assert [len(access.dimensions) for access in plan.accesses] == [1, 2, 2]
+    assert [term.units for term in plan.terms] == [(0, 1, 2)]
 
 
 def test_two_queries_share_units_and_comparisons():

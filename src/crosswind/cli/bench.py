@@ -208,6 +208,21 @@ def memory(as_json: bool, **sizes: Any) -> None:
 
 
 @bench.command()
+@_number("--window", 2_000, "Tuples in the longest window of the paper's nine queries.")
+@_number("--batch", 64, "Tuples in a push.")
+@_number("--pushes", 20, "Pushes of each stream in a run.")
+@_rounds
+@_json
+def queries(as_json: bool, **sizes: Any) -> None:
+    """Measure many queries in one join, and joins of three streams.
+
+    The nine queries of WJSP over R(a,b,c), S(d,e), T(f,g), values 0 to 255: one join against nine. 64 similar bands
+    against one. Three streams in one join against a tree of two joins.
+    """
+    _run("queries", sizes, as_json)
+
+
+@bench.command()
 @_rounds
 @_json
 def start(as_json: bool, **sizes: Any) -> None:

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 from crosswind.engine.choice import ENGINES, Choice, choose_engine
 from crosswind.engine.probe import pair_spec
 from crosswind.engine.session import INDEXES, choose, plan_for
+from crosswind.io.arrow import leaf_columns
+from crosswind.plan.box import box_of
 from crosswind.plan.calibration import calibration
 from crosswind.plan.cost import curve_of
 from crosswind.plan.explain import Section, describe, is_unselective, pairs_per_second
+from crosswind.plan.hops import Hop, hops_of, plain_order
 from crosswind.plan.layout import choose_layout, describe_layout
+from crosswind.plan.logic import And
 from crosswind.query.format import format_expr
+from crosswind.query.tree import roles_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +29,9 @@ __all__ = ["explain", "lay_out"]
 
 _RATE = 1000.0
 """Tuples/s a stream for which the cost is stated: the rate of the papers' workload."""
+
+_TITLE = 9
+"""Characters of a title that has its first line beside it."""
 
 
 def explain(
@@ -73,6 +81,7 @@ def explain(
     sections = [
         *describe(plan),
         ("engine", _engine_lines(choose_engine(plan, engine, index, workers, layout=sides, hurry=hurry, rate=rate))),
+        ("hops", _hop_lines(plan)),
         ("index", _index_lines(plan, index)),
         ("windows", [_size_line(plan, index)]),
         ("layout", _layout_lines(plan, layout, cells)),
@@ -103,13 +112,41 @@ def _engine_lines(choice: Choice) -> list[str]:
     return [f"{choice.engine}: {_ENGINES[choice.engine]}", f"{choice.staff}; {choice.reason}"]
 
 
+def _hop_lines(plan: Plan) -> list[str]:
+    """Say, for each stream, which windows its tuples search in turn, by what, and for whom."""
+    streams = tuple(unit.stream for unit in plan.units)
+    lines: list[str] = []
+
+    def visit(hop: Hop, way: str, depth: int) -> None:
+        by = ", ".join(format_expr(dimension.expr, streams) for dimension in hop.dimensions)
+        names = ", ".join(dict.fromkeys(plan.queries[plan.terms[term].query].name for term in hop.terms))
+        whom = f"; for {names}" if len(plan.queries) > 1 else ""
+        way = f"{way} > {streams[hop.target].alias}"
+        lines.append(f"{'  ' * depth}{way}: searched by {by or 'nothing, every tuple'}{whom}")
+        for after in hop.onward:
+            visit(after, way, depth + 1)
+
+    for source, stream in enumerate(streams):
+        for hop in _hops(plan, source):
+            visit(hop, stream.alias, 0)
+    if any(len(term.units) > 2 for term in plan.terms):
+        lines.append("ways are chosen anew from samples while it runs: join.stats.routes")
+    return lines
+
+
+def _hops(plan: Plan, source: int) -> tuple[Hop, ...]:
+    return hops_of(plan.terms, tuple(range(len(plan.terms))), source, plain_order, plan.accesses)
+
+
 def _index_lines(plan: Plan, index: str) -> list[str]:
     """Say, for each window, what can be looked up in it, and how the choice is made."""
     streams = tuple(unit.stream for unit in plan.units)
     lines = []
     for unit, access in enumerate(plan.accesses):
-        equal = [format_expr(d.expr, streams) for d in access.dimensions if d.equality]
-        other = [format_expr(d.expr, streams) for d in access.dimensions if not d.equality]
+        searched = [box_of(And(term.parts), unit).dimensions for term in plan.terms if unit in term.units]
+        keys = {d.expr for dimensions in [access.dimensions, *searched] for d in dimensions if d.equality}
+        equal = [format_expr(d.expr, streams) for d in access.dimensions if d.expr in keys]
+        other = [format_expr(d.expr, streams) for d in access.dimensions if d.expr not in keys]
         name = streams[unit].alias
         if not access.dimensions:
             lines.append(f"{name}: scan, pair by pair (no comparison is an interval of a column)")
@@ -137,7 +174,9 @@ def _size_line(plan: Plan, index: str) -> str:
 def lay_out(section: Section) -> str:
     """Return a section as lines, its title before the first."""
     title, lines = section
-    return "\n".join(f"{title if k == 0 else '':<10}{line}" for k, line in enumerate(lines))
+    head = [title] if len(title) > _TITLE else []
+    shown = "" if head else title
+    return "\n".join([*head, *(f"{shown if k == 0 else '':<{_TITLE + 1}}{line}" for k, line in enumerate(lines))])
 
 
 def _cost(plan: Plan) -> str:
@@ -165,8 +204,28 @@ def _sources(plan: Plan) -> str:
     from crosswind.kernel.scan import scan_source
 
     parts = []
+    if plan.terms:
+        return _hop_sources(plan)
     for unit in range(len(plan.units)):
         spec = pair_spec(plan, unit)
         title = f"# tuples of {plan.units[unit].stream.alias} scan the window of {plan.units[1 - unit].stream.alias}"
         parts.append(f"{title} (data without nulls and NaNs)\n{scan_source(spec, Facts(nulls=False, nans=False))}")
+    return "\n".join(parts)
+
+
+def _hop_sources(plan: Plan) -> str:
+    """Return the source of the kernels that make the boxes of each hop."""
+    from crosswind.kernel.emit import Facts
+    from crosswind.kernel.thresholds import threshold_source
+
+    parts: dict[str, None] = {}
+    waiting = [hop for source in range(len(plan.units)) for hop in _hops(plan, source)]
+    for hop in waiting:
+        waiting.extend(hop.onward)
+        if hop.dimensions:
+            atoms = [condition.atom for dimension in hop.dimensions for condition in dimension.conditions]
+            leaves = tuple(leaf for leaf in leaf_columns(atoms) if hop.target not in roles_of(leaf))
+            names = " + ".join(plan.units[unit].stream.alias for unit in hop.joined)
+            title = f"# {names} in the window of {plan.units[hop.target].stream.alias} (data without nulls and NaNs)"
+            parts[f"{title}\n{threshold_source(hop.dimensions, leaves, Facts(nulls=False, nans=False))}"] = None
     return "\n".join(parts)

@@ -67,7 +67,8 @@ class Intake:
     window), then ``slots`` slots, then the payload columns that are not already there.
     These are ``stored``; behind them come columns that only the block's own probing
     needs. ``payload_at``, ``probe_at`` and ``partner_at`` say where shown columns, probe leaves
-    and what is hashed are. Tuples of outer joins have a column for a serial number, at ``serial_at``. A plan of many streams or queries stores all of these.
+    and what is hashed are. Tuples of outer joins have a column for a serial number, at
+    ``serial_at``. A plan of many streams or queries stores all of these.
     """
 
     def __init__(self, plan: Plan, unit: int) -> None:
@@ -78,7 +79,7 @@ class Intake:
         self._filter_leaves = leaf_columns([atom.expr for atom in atoms_of(self._unit.filter)])
         self._dimensions = plan.accesses[unit].dimensions
         self._required = plan.accesses[unit].required
-        self._shared_keys = not plan.terms
+        self._shared_keys = not plan.terms and plan.queries[0].query.kind == "inner"
         self._schema = self._unit.stream.schema
         kept = [*(dimension.expr for dimension in self._dimensions), *self._unit.slots]
         self._computed = tuple(dict.fromkeys(expr for expr in kept if not is_leaf(expr)))

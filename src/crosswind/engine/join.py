@@ -21,11 +21,12 @@ from crosswind.engine.choice import Choice
 from crosswind.engine.intake import Intake
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outer import Outer
-from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of
+from crosswind.engine.outlet import Outlet
+from crosswind.engine.result import Absent, Materialiser, Member, Place, Taken, pair_of
 from crosswind.engine.routes import Routes
 from crosswind.engine.spans import Spans, spans_of
 from crosswind.engine.stats import Latencies, Stats
-from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy
+from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy, Window
 from crosswind.errors import (
     ArithmeticOverflowError,
     ClosedJoinError,
@@ -37,6 +38,7 @@ from crosswind.errors import (
     did_you_mean,
 )
 from crosswind.io.arrow import as_table, pick, read_columns, ticks_of
+from crosswind.io.forms import reshape
 from crosswind.io.snapshot import Snapshot, read_snapshot, write_snapshot
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
@@ -106,6 +108,7 @@ class LiveJoin:
         self._results = 0
         self._owed: list[pa.Table] = []
         self._latencies = Latencies()
+        self._listeners: list[Callable[[str, pa.Table], None]] = []
         self._closed: str | None = None
 
     def _adopt(self, plan: Plan) -> None:
@@ -132,6 +135,10 @@ class LiveJoin:
         self._outer = Outer.of(plan, self._intakes)
         self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
         self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
+
+    @property
+    def _windows(self) -> Sequence[Window]:
+        return self._strategy.windows
 
     # -- the public face -----------------------------------------------------
 
@@ -284,14 +291,14 @@ class LiveJoin:
         """Say which streams are joined and how much waits."""
         units = ", ".join(
             f"{unit.stream.alias}: {len(window)} tuples"
-            for unit, window in zip(self._plan.units, self._strategy.windows, strict=True)
+            for unit, window in zip(self._plan.units, self._windows, strict=True)
         )
         return f"<crosswind.{type(self).__name__} {units}; {self._results} results; {self._closed or 'open'}>"
 
     @property
     def stats(self) -> Stats:
         """Counters and sizes as they are now."""
-        windows = self._strategy.windows
+        windows = self._windows
         marks = {name: mark.value for name, mark in self._watermarks.items()}
         return Stats(
             tuples_in=dict(self._tuples_in),
@@ -311,6 +318,7 @@ class LiveJoin:
             reason={u.stream.alias: i.reason for u, i in zip(self._plan.units, self._strategy.indexes, strict=True)},
             shed=dict(self._shed),
             workers=self._strategy.shifts(),
+            routes=self._strategy.orders.ways() if isinstance(self._strategy, Routes) else {},
         )
 
     # -- snapshot and restore ------------------------------------------------
@@ -320,7 +328,7 @@ class LiveJoin:
         self._check_open()
         self._owed += [table for _, table in self._met_late(self._strategy.drain())]
         snapshot = Snapshot(self._about(), owed=list(self._owed))
-        for unit, window in enumerate(self._strategy.windows):
+        for unit, window in enumerate(self._windows):
             snapshot.blocks["window", unit] = window.blocks()
             snapshot.blocks["held", unit] = self._sorter.held[unit]
         if self._outer is not None:
@@ -507,7 +515,7 @@ class LiveJoin:
 
     def _save(self) -> tuple[Any, ...]:
         self._strategy.entered()
-        marks = [window.mark() for window in self._strategy.windows]
+        marks = [window.mark() for window in self._windows]
         if self._outer is not None:
             self._outer.save()
         sorter = self._sorter.copy() if self._counted else self._sorter
@@ -517,7 +525,7 @@ class LiveJoin:
     def _undo(self, saved: tuple[Any, ...]) -> None:
         """Put back what was there before a failed call; expiry comes last and never fails."""
         marks, self._sorter, watermarks, self._ordered = saved
-        for window, mark in zip(self._strategy.windows, marks, strict=True):
+        for window, mark in zip(self._windows, marks, strict=True):
             window.cut(mark)
         for name, value in watermarks.items():
             self._watermarks[name].value = value
@@ -571,7 +579,7 @@ class LiveJoin:
 
     def _expire(self, marks: list[int]) -> None:
         """Release tuples that no future tuple can meet."""
-        for unit, window in enumerate(self._strategy.windows):
+        for unit, window in enumerate(self._windows):
             window.expire(*self._oldest(unit, marks))
 
     def _join_release(self, unit: int, release: Release, released: list[Release | None]) -> Results:
@@ -636,7 +644,7 @@ class LiveJoin:
 
     def _found(
         self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None
-    ) -> Iterator[tuple[int, Mapping[int, Place], int, pa.Table | None]]:
+    ) -> Iterator[tuple[int, Mapping[int, Member], int, pa.Table | None]]:
         """Yield what new tuples of ``unit`` complete: query, where the members are, how many, rows if made already."""
         if isinstance(self._strategy, Routes):
             for found in self._strategy.combine(unit, block, released):
@@ -678,10 +686,14 @@ class LiveJoin:
                 tables[query] = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
                 self._results += tables[query].num_rows
         self._latencies.add(clock.perf_counter() - began)
+        for callback in tuple(self._listeners):
+            for entry, table in zip(self._plan.queries, tables, strict=True):
+                if table.num_rows:
+                    callback(entry.name, table)
         return tables
 
 
-class Join(LiveJoin):
+class Join(LiveJoin, Outlet[pa.Table]):
     """A window join that runs in this process; made by :func:`crosswind.open`.
 
     Push batches as they come; every call returns the results it completed. Use it as a
@@ -766,3 +778,9 @@ class Join(LiveJoin):
     def finish(self) -> pa.Table:
         """Say that no stream will bring anything more; return the last results and close."""
         return self._finish()[0]
+
+    def _tables(self, found: pa.Table) -> list[pa.Table]:
+        return [found] if found.num_rows else []
+
+    def _reshaped(self, found: pa.Table, form: str) -> Any:
+        return reshape(found, form)

@@ -11,10 +11,12 @@ import pyarrow as pa
 from crosswind.engine.intake import Intake
 from crosswind.engine.join import LiveJoin, Results
 from crosswind.engine.ordering import OrderedOutput
+from crosswind.engine.outlet import Outlet
 from crosswind.engine.relaying import Relaying, same_units
 from crosswind.engine.routes import Routes
 from crosswind.engine.strategy import Strategy
 from crosswind.errors import InputError, UnsupportedError, did_you_mean
+from crosswind.io.forms import reshape
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.window.arrival import Sorter, Watermark
@@ -26,7 +28,7 @@ Replan = tuple[Plan, dict[str, int]]
 """A plan, and the lateness of its streams in ticks."""
 
 
-class ManyJoin(LiveJoin):
+class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
     """Many window joins that share streams, windows and comparisons; made by :func:`crosswind.open`.
 
     Every call returns the results it completed, by the name of the query. Queries may be
@@ -117,6 +119,12 @@ class ManyJoin(LiveJoin):
         rest = {other: text for other, text in known.items() if other != name}
         self._change(rest, {other: since for other, since in self._since.items() if other != name})
 
+    def _tables(self, found: dict[str, pa.Table]) -> list[pa.Table]:
+        return [table for table in found.values() if table.num_rows]
+
+    def _reshaped(self, found: dict[str, pa.Table], form: str) -> Any:
+        return {name: reshape(table, form) for name, table in found.items()}
+
     def _named(self, tables: list[pa.Table]) -> dict[str, pa.Table]:
         return {entry.name: table for entry, table in zip(self._plan.queries, tables, strict=True)}
 
@@ -144,7 +152,7 @@ class ManyJoin(LiveJoin):
             self._ordered = [held.get(q.name) or OrderedOutput(self.schema[q.name]) for q in plan.queries]
         for stream in self._schemas:
             self._watermarks.setdefault(stream, Watermark(lateness[stream]))
-            for counter in (self._tuples_in, self._late, self._rejected):
+            for counter in (self._tuples_in, self._late, self._rejected, self._shed):
                 counter.setdefault(stream, 0)
             self._late_tables.setdefault(stream, [])
         self._watermarks = {name: mark for name, mark in self._watermarks.items() if name in self._schemas}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from crosswind.engine.intake import Intake
-from crosswind.engine.result import Absent, Place
+from crosswind.engine.result import Member
 from crosswind.engine.unmatched import Unmatched
 from crosswind.plan.compile import Plan
+from crosswind.plan.physical import Storage
 from crosswind.window.arrival import END
 from crosswind.window.block import Block
 from crosswind.window.vector import Layout
-from crosswind.plan.physical import Storage
 
 __all__ = ["Outer"]
 
@@ -44,12 +44,10 @@ class Outer:
         """Take new tuples in; return them, with serial numbers if they may come out alone."""
         return self._waiting[unit].note(block) if unit in self._waiting else block
 
-    def meet(self, places: Mapping[int, Place], count: int) -> Iterator[tuple[int, Mapping[int, Place], int]]:
+    def meet(self, places: Mapping[int, Member], count: int) -> Iterator[tuple[int, Mapping[int, Member], int]]:
         """Note ``count`` matches; yield what they give: pairs, or the left tuples that match for the first time."""
         for unit, waiting in self._waiting.items():
             place = places[unit]
-            if isinstance(place, Absent):
-                continue
             fresh = waiting.meet(place.column(waiting.column, Layout(Storage.FIXED)).values)
             if self._kind == "semi" and len(fresh):
                 yield 0, {number: known.take(fresh) for number, known in places.items()}, len(fresh)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.result import Found, Place, Taken
+from crosswind.engine.result import Found, Member, Taken
 from crosswind.window.block import Block
 
 __all__ = ["Partial", "first_found", "first_of", "merged"]
@@ -26,7 +26,7 @@ class Partial:
 
     __slots__ = ("_count", "_numbers", "_times", "mask", "places")
 
-    def __init__(self, places: dict[int, Place], mask: npt.NDArray[np.uint64] | None, count: int) -> None:
+    def __init__(self, places: dict[int, Member], mask: npt.NDArray[np.uint64] | None, count: int) -> None:
         self.places = places
         self.mask = mask
         self._count = count
@@ -57,7 +57,7 @@ class Partial:
 
     def joined(self, at: _Ints, unit: int, place: Found, mask: npt.NDArray[np.uint64] | None) -> Partial:
         """Return the combinations at ``at``, each with a new member of ``unit``."""
-        places = {known: old.take(at) for known, old in self.places.items()}
+        places: dict[int, Member] = {known: old.take(at) for known, old in self.places.items()}
         places[unit] = place
         return Partial(places, mask, len(at))
 

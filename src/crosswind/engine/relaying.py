@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from crosswind.engine.intake import TIMES, Intake
+from crosswind.io.arrow import leaf_vector, to_arrow
 from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.physical import Storage
+from crosswind.query.tree import Column, Expr
 from crosswind.window.block import Block
 from crosswind.window.vector import Layout, Vector
 
@@ -52,13 +54,22 @@ class Relaying:
         schema = new_plan.units[now].stream.schema
         types = [schema.field(shown[k]).type if k in shown else pa.null() for k in range(new_intake.stored)]
         self._sources = [known.get(key) for key in wanted]
+        self._shown: dict[int, tuple[int, Expr, pa.DataType]] = {}
+        for place, expr in enumerate(new_plan.units[now].slots, start=new_intake.keys):
+            source = old_intake.payload_at.get(expr.name, TIMES) if isinstance(expr, Column) else TIMES
+            if self._sources[place] is None and source != TIMES and isinstance(expr, Column):
+                self._shown[place] = (source, expr, schema.field(expr.name).type)  # waits in the slot from now on
         self._layouts = new_intake.layouts[: new_intake.stored]
         self._types = types
 
     def __call__(self, block: Block, numbers: np.ndarray[tuple[int], np.dtype[np.int64]] | None) -> Block:
         """Return ``block`` in the new layout, with these sequence numbers."""
         columns = []
-        for source, layout, of in zip(self._sources, self._layouts, self._types, strict=True):
+        for place, (source, layout, of) in enumerate(zip(self._sources, self._layouts, self._types, strict=True)):
+            if place in self._shown:
+                shown, expr, arrow = self._shown[place]
+                columns.append(leaf_vector(to_arrow(block.columns[shown], arrow), expr))
+                continue
             if source is None:
                 columns.append(_nulls(layout, of, len(block)))
                 continue

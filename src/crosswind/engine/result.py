@@ -23,7 +23,7 @@ from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import Layout, Vector
 
-__all__ = ["Absent", "Found", "Materialiser", "Place", "Taken", "gather", "pair_of"]
+__all__ = ["Absent", "Found", "Materialiser", "Member", "Place", "Taken", "gather", "pair_of"]
 
 
 def gather(
@@ -73,11 +73,11 @@ class Taken:
         known = self.block.numbers
         return self.rows if known is None else known[self.rows]
 
-    def column(self, index: int, layout: Layout) -> Vector:
+    def column(self, index: int, _layout: Layout) -> Vector:
         """Return one of their columns."""
         return self.block.columns[index].take(self.rows)
 
-    def plain_values(self, index: int, width: int) -> npt.NDArray[Any] | None:
+    def plain_values(self, index: int, _width: int) -> npt.NDArray[Any] | None:
         """Return the values of a plain column without nulls; None: it is not that easy."""
         column = self.block.columns[index]
         return column.values[self.rows] if column.valid is None else None
@@ -135,10 +135,11 @@ class Absent:
         return Absent(len(at))
 
 
-Place = Taken | Found | Absent
+Member = Taken | Found
+Place = Member | Absent
 
 
-def pair_of(unit: int, block: Block, matches: Matches) -> dict[int, Place]:
+def pair_of(unit: int, block: Block, matches: Matches) -> dict[int, Member]:
     """Return where the members of matches of two units are, where ``unit`` was the probing side."""
     return {
         unit: Taken(block, matches.probes),
@@ -201,6 +202,8 @@ class Materialiser:
             rows = self._sift(places, count)
             if len(rows) < count:
                 places, count = {role: place.take(rows) for role, place in places.items()}, len(rows)
+        if not count:
+            return pa.Table.from_batches([], schema=self.schema)
         columns: dict[tuple[int, str], pa.Array] = {}
 
         def fetch(role: int, name: str) -> pa.Array:

@@ -17,12 +17,13 @@ import numpy.typing as npt
 from crosswind.engine.hopping import Hopping
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
+from crosswind.engine.orders import Orders
 from crosswind.engine.partial import Partial, first_of
 from crosswind.engine.spans import Spans
 from crosswind.engine.strategy import AtOnce
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
-from crosswind.plan.hops import Hop, hops_of, plain_order
+from crosswind.plan.hops import Hop, hops_of
 from crosswind.window.arrival import Release
 from crosswind.window.block import Block
 from crosswind.window.replicas import Replicas
@@ -73,10 +74,17 @@ class Routes(AtOnce):
             Replicas(tuple(intake.layouts[: intake.stored]), basic_window, intake.keys, numbered) for intake in intakes
         )
         self._copies: list[dict[frozenset[int], tuple[int, tuple[int, ...], Index]]] = [{} for _ in intakes]
-        banks = [tuple(range(at, min(at + _BANK, len(plan.terms)))) for at in range(0, len(plan.terms), _BANK)]
-        units = range(len(plan.units))
-        order = plain_order
-        trees = [[(hops_of(plan.terms, bank, unit, order, plan.accesses), bank) for bank in banks] for unit in units]
+        self._banks = [tuple(range(at, min(at + _BANK, len(plan.terms)))) for at in range(0, len(plan.terms), _BANK)]
+        self.orders = Orders(plan, intakes, self.windows)
+        self._roots = self._plan_hops()
+
+    def _plan_hops(self) -> list[list[tuple[list[Hopping], tuple[int, ...]]]]:
+        """Return the hops of tuples of each unit, by bank, and see to it that windows can be searched by them."""
+        plan, units = self._plan, range(len(self._plan.units))
+        trees = [
+            [(hops_of(plan.terms, bank, unit, self.orders, plan.accesses), bank) for bank in self._banks]
+            for unit in units
+        ]
         for tree in trees:
             for hops, _ in tree:
                 for hop in hops:
@@ -84,7 +92,7 @@ class Routes(AtOnce):
         for unit in units:
             if not self._copies[unit]:
                 self._copy(unit, frozenset(), ())
-        self._roots = [[(self._hopping(hops, bank), bank) for hops, bank in tree] for tree in trees]
+        return [[(self._hopping(hops, bank), bank) for hops, bank in tree] for tree in trees]
 
     # -- copies of windows -----------------------------------------------------
 
@@ -159,3 +167,9 @@ class Routes(AtOnce):
                     else (np.uint64(1 << place))
                 )
         return mask
+
+    def settle(self) -> None:
+        """Arrange and merge what has been sealed."""
+        if self.orders.revisit():
+            self._roots = self._plan_hops()
+        super().settle()

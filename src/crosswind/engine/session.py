@@ -100,9 +100,45 @@ def run(
 
 
 @overload
-def open(query: str, schemas: Mapping[str, pa.Schema], **options: Any) -> Join: ...
+def open(
+    query: str,
+    schemas: Mapping[str, pa.Schema],
+    *,
+    time: str | Mapping[str, str] = ...,
+    lateness: Any = ...,
+    engine: str = ...,
+    index: str = ...,
+    workers: int | str | None = ...,
+    layout: tuple[int, int] | None = ...,
+    hurry: bool = ...,
+    rate: float | Mapping[str, float] | None = ...,
+    admission: str = ...,
+    output_rows: int = ...,
+    ordered: bool = ...,
+    keep_late: bool = ...,
+    basic_window: int | None = ...,
+    restore: bytes | None = ...,
+) -> Join: ...
 @overload
-def open(query: Mapping[str, str], schemas: Mapping[str, pa.Schema], **options: Any) -> ManyJoin: ...
+def open(
+    query: Mapping[str, str],
+    schemas: Mapping[str, pa.Schema],
+    *,
+    time: str | Mapping[str, str] = ...,
+    lateness: Any = ...,
+    engine: str = ...,
+    index: str = ...,
+    workers: int | str | None = ...,
+    layout: tuple[int, int] | None = ...,
+    hurry: bool = ...,
+    rate: float | Mapping[str, float] | None = ...,
+    admission: str = ...,
+    output_rows: int = ...,
+    ordered: bool = ...,
+    keep_late: bool = ...,
+    basic_window: int | None = ...,
+    restore: bytes | None = ...,
+) -> ManyJoin: ...
 def open(
     query: str | Mapping[str, str],
     schemas: Mapping[str, pa.Schema],
@@ -274,8 +310,8 @@ def parse_queries(
     outer = [name for name, entry in queries.items() if entry.kind != "inner"]
     if outer and not isinstance(query, str):
         raise UnsupportedError(
-            f"the query '{outer[0]}' is a {queries[outer[0]].kind.upper()} JOIN, and such a query does not share a join "
-            f"with others; open a join of its own for it."
+            f"the query '{outer[0]}' is a {queries[outer[0]].kind.upper()} JOIN, and such a query does not share a "
+            f"join with others; open a join of its own for it."
         )
     return queries
 

@@ -184,12 +184,14 @@ class Limits:
         if self._ages:
             latest = np.maximum.reduce(list(times.values()))
             for unit, (sizes, bits) in self._ages.items():
+                if unit not in times:  # waits beside, to be looked at when they meet
+                    continue
                 with np.errstate(over="ignore"):
                     need = latest - times[unit]
                 need = np.where(need < 0, INT64_MAX, need)  # more than 64 bits apart
                 mask &= bits[np.searchsorted(sizes, need)]
         for unit, (sizes, bits) in self._counts.items():
-            if released is not None:
+            if released is not None and unit in partial.places:
                 mask &= bits[np.searchsorted(sizes, _depth(unit, partial.numbers, released))]
         if self._since is not None:
             sizes, bits = self._since

@@ -42,6 +42,9 @@ class Stats:
         By stream: tuples that were not admitted (``admission="shed"``).
     workers : tuple of Shift
         What each worker of a parallel engine has done: ``busy_s``, ``tasks``, ``matches``.
+    routes : dict of str to str
+        By alias: the windows that its tuples go through, in turn (more than two streams or
+        one query; else empty).
     """
 
     tuples_in: dict[str, int]
@@ -59,6 +62,7 @@ class Stats:
     reason: dict[str, str]
     shed: dict[str, int] = field(default_factory=dict)
     workers: tuple[Shift, ...] = ()
+    routes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass

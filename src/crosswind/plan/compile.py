@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from crosswind.errors import UnsupportedError
 from crosswind.plan.axis import TimeAxis, axis_of
 from crosswind.plan.box import Dimension, box_of
-from crosswind.plan.logic import And, Atom, Formula, Or, conjuncts, normal_form
+from crosswind.plan.logic import And, Atom, Formula, Not, Or, conjuncts, normal_form
 from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, SlotTable
 from crosswind.plan.split import Split, split
 from crosswind.plan.terms import Term, terms_of, units_in
@@ -109,13 +110,15 @@ def compile_plan(queries: Mapping[str, Query], *, many: bool = False) -> Plan:
             wanted[unit].append(tuple(filters))
         shared = tuple(part for part in parts.filters if many or users[min(units_in(part))] > 1)
         others = tuple(p for p in conjuncts(formula) if p not in parts.filters)
-        compiler.add(name, units, (*others, *shared))
-        terms += terms_of(len(planned) - 1, units, compiler.conditions)
+        conditions = (*others, *shared)
+        terms += terms_of(len(planned) - 1, units, conditions)
+        for term in terms_of(0, units, conditions, least=3):  # a unit compares what it holds with what comes
+            compiler.add(name, units, term.parts)
     payload = _payload(planned, len(streams))
     slots = SlotTable(len(streams))
     if len(queries) == 1 and len(streams) == 2 and not many:
         terms = []
-        condition = And(tuple(part for part in compiler.conditions if units_in(part) or part == Or(())))
+        condition = And(tuple(part for part in conditions if units_in(part) or part == Or(())))
         boxes = [box_of(condition, unit) for unit in range(2)]
         accesses = [Access(box.dimensions, slots.rewrite_formula(box.residual)) for box in boxes]
     else:
@@ -180,7 +183,7 @@ def _from_order(keys: list[tuple[str, int]], lists: list[list[tuple[str, int]]])
     """Return the roles so that each query has them in the order of its FROM (None: that cannot be)."""
     later: dict[tuple[str, int], set[tuple[str, int]]] = {key: set() for key in keys}
     for roles in lists:
-        for first, second in zip(roles, roles[1:], strict=False):
+        for first, second in pairwise(roles):
             later[second].add(first)
     order: list[tuple[str, int]] = []
     while len(order) < len(keys):
@@ -223,7 +226,6 @@ class _Compiler:
     """Allocates tags and registers while queries are added one after another."""
 
     def __init__(self, units: int) -> None:
-        self.conditions: tuple[Formula, ...] = ()
         self.routes = [Route(unit, (unit,), unit, (), ()) for unit in range(units)]
         self._code: list[list[Instruction]] = [[] for _ in range(units)]
         self._registers: list[dict[Formula, int]] = [{} for _ in range(units)]
@@ -235,7 +237,6 @@ class _Compiler:
 
     def add(self, name: str, units: tuple[int, ...], conditions: tuple[Formula, ...]) -> None:
         """Add a query: for each of its streams, a route through the windows of the others."""
-        self.conditions = conditions
         for source in units:
             joined: tuple[int, ...] = (source,)
             tag, left = source, list(conditions)
@@ -255,7 +256,9 @@ class _Compiler:
         known = self._tags.get((unit, on, register))
         if known is not None:  # another query has asked for the same
             route = self.routes[known]
-            self.routes[known] = Route(known, members, None, route.probe, (*route.queries, *queries))
+            self.routes[known] = Route(
+                known, members, None, route.probe, tuple(dict.fromkeys([*route.queries, *queries]))
+            )
             return known
         tag = self._tags[unit, on, register] = len(self.routes)
         self.routes.append(Route(tag, members, None, (), queries))
@@ -274,7 +277,8 @@ class _Compiler:
                 step = Instruction(Opcode.CMP, len(known), atom=formula.expr)
             else:
                 sources = tuple(self._evaluate(unit, part) for part in formula.parts)
-                step = Instruction(Opcode.AND if isinstance(formula, And) else Opcode.OR, len(known), sources)
+                opcode = {And: Opcode.AND, Or: Opcode.OR, Not: Opcode.NOT}[type(formula)]
+                step = Instruction(opcode, len(known), sources)
             known[formula] = step.target
             self._code[unit].append(step)
         return known[formula]

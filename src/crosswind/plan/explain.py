@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from crosswind.errors import UnsupportedError
 from crosswind.plan.axis import TimeAxis
 from crosswind.plan.compile import Access, Plan, PlannedQuery, Unit
 from crosswind.plan.cost import waiting_tuples
 from crosswind.plan.logic import And, Atom, Formula, Not
 from crosswind.plan.program import ALWAYS, Opcode, Program, Route
 from crosswind.plan.split import Band, Key, Side
+from crosswind.plan.wjsi import assemble, listing
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Call, Expr, Stream, roles_of
 from crosswind.query.types import Kind
@@ -34,7 +36,19 @@ def describe(plan: Plan) -> list[Section]:
         title = "program" if program.unit == 0 else ""
         sections.append((title, _program_lines(program, streams)))
     sections.append(("routes", [_route_line(route, streams) for route in plan.routes]))
+    sections.append(("wjsi", _machine_lines(plan)))
     return sections
+
+
+def _machine_lines(plan: Plan) -> list[str]:
+    """Return the programs as words of the paper's processor, where they fit it."""
+    lines = []
+    for unit, entry in enumerate(plan.units):
+        try:
+            lines += [f"join unit {unit}, window of {entry.stream.alias}:", *listing(assemble(plan, unit))]
+        except UnsupportedError:
+            return []
+    return lines
 
 
 def pairs_per_second(plan: Plan, rate: float) -> float | None:

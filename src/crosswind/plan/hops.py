@@ -89,11 +89,9 @@ def _onward(joined: tuple[int, ...], travellers: list[_Traveller], accesses: tup
     by_target: dict[int, list[_Traveller]] = {}
     for traveller in travellers:
         by_target.setdefault(traveller.order[0], []).append(_arrive(joined, traveller, accesses))
-    hops = []
-    for target, arrived in by_target.items():
-        for group in _groups(arrived):
-            hops.append(_hop(joined, target, group, accesses))
-    return tuple(hops)
+    return tuple(
+        _hop(joined, target, group, accesses) for target, arrived in by_target.items() for group in _groups(arrived)
+    )
 
 
 def _arrive(joined: tuple[int, ...], traveller: _Traveller, accesses: tuple[Access, ...]) -> _Traveller:

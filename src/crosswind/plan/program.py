@@ -29,6 +29,7 @@ class Opcode(Enum):
     CMP = "CMP"
     AND = "AND"
     OR = "OR"
+    NOT = "NOT"
     JOIN = "JOIN"
 
 
@@ -36,8 +37,8 @@ class Opcode(Enum):
 class Instruction:
     """One instruction.
 
-    CMP puts the truth of ``atom`` into register ``target``; AND and OR combine the
-    registers ``sources`` into ``target``; JOIN gives a pair whose register
+    CMP puts the truth of ``atom`` into register ``target``; AND, OR and NOT (none of them)
+    combine the registers ``sources`` into ``target``; JOIN gives a pair whose register
     ``sources[0]`` is true, and whose left part came with tag ``on``, the tag ``target``.
     """
 

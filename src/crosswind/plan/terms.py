@@ -32,10 +32,12 @@ def units_in(formula: Formula) -> frozenset[int]:
     return frozenset().union(*(roles_of(atom.expr) for atom in atoms_of(formula)))
 
 
-def terms_of(query: int, units: tuple[int, ...], parts: tuple[Formula, ...]) -> list[Term]:
-    """Return the terms of a query whose condition is all of ``parts``."""
+def terms_of(query: int, units: tuple[int, ...], parts: tuple[Formula, ...], least: int = 2) -> list[Term]:
+    """Return the terms of a query whose condition is all of ``parts``; an OR is split from ``least`` units on."""
     for at, part in enumerate(parts):
-        if isinstance(part, Or) and 2 <= len(part.parts) <= _BRANCHES and all(map(_has_key, part.parts)):
+        if not isinstance(part, Or) or len(units_in(part)) < least:
+            continue
+        if 2 <= len(part.parts) <= _BRANCHES and all(map(_has_key, part.parts)):
             rest = parts[:at] + parts[at + 1 :]
             return [
                 Term(query, units, (*rest, *conjuncts(branch), *((Not(part.parts[:k]),) if k else ())))

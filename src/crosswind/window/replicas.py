@@ -8,9 +8,11 @@ first, and in how their runs are arranged.
 
 from __future__ import annotations
 
+import numpy as np
+
 from crosswind.window.block import Block
 from crosswind.window.join_window import Arranger, JoinWindow, Mark, Residents
-from crosswind.window.vector import Layout
+from crosswind.window.vector import Layout, Vector
 
 __all__ = ["Replicas"]
 
@@ -76,7 +78,8 @@ class Replicas:
 
     def expire(self, oldest_time: int | None, oldest_number: int | None) -> int:
         """Release basic windows that lie wholly before both limits; return how many tuples went."""
-        return [copy.expire(oldest_time, oldest_number) for copy in self._copies][0]
+        gone = [copy.expire(oldest_time, oldest_number) for copy in self._copies]
+        return gone[0]
 
     def clear(self) -> None:
         """Release everything."""
@@ -99,6 +102,12 @@ class Replicas:
         order = self._orders[0]
         back = tuple(order.index(k) for k in range(len(order)))
         return [_reordered(block, back) for block in self._copies[0].blocks()]
+
+    def sample(self, column: int, count: int) -> Vector:
+        """Return up to ``count`` values of a column that is no key, of tuples of the largest basic window."""
+        largest = max(self._copies[0], key=lambda item: item.length)
+        rows = np.linspace(0, largest.length - 1, min(count, largest.length)).astype(np.int64)
+        return largest.column(column).take(rows)
 
     def residents(self, copy: int) -> Residents:
         """Return the basic windows of one copy as kernels see them."""

@@ -1,0 +1,187 @@
+"""``bench queries``: many queries in one join against a join for each, three streams against a tree of joins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crosswind.bench.record import Goal, Measurement, Report, Tell, interleave, measured_in
+from crosswind.engine.session import open as open_join
+
+__all__ = ["NINE", "measure"]
+
+NINE = {
+    "q1": ("RS", "R.a = S.d", 500),
+    "q2": ("RST", "R.a = S.d AND S.e = T.f", 1_000),
+    "q3": ("ST", "S.e = T.f", 500),
+    "q4": ("RS", "R.b = S.e", 1_000),
+    "q5": ("RS", "R.a = S.d OR R.c = S.e", 500),
+    "q6": ("ST", "S.e = T.g", 1_000),
+    "q7": ("RS", "R.a = S.d AND R.c = S.e", 1_000),
+    "q8": ("ST", "S.d = T.f", 2_000),
+    "q9": ("RST", "(R.c = S.e OR S.e = T.f) AND R.a = S.d", 2_000),
+}
+"""The example of WJSP §3.2: streams, condition, window."""
+
+_COLUMNS = {"R": "abc", "S": "de", "T": "fg"}
+_SIMILAR = 64
+_WIDEST = 2_000
+
+Drive = Callable[[], float]
+
+
+def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell) -> Report:
+    """Drive joins that share, and the same queries apart.
+
+    Parameters
+    ----------
+    window : int
+        Tuples in the longest window of the nine queries; the others in proportion.
+    batch : int
+        Tuples in a push.
+    pushes : int
+        Pushes of each stream in a run.
+    rounds : int
+        Runs of each, interleaved.
+    tell : callable
+        Told what is being done.
+    """
+    measurements: list[Measurement] = []
+    tell("the nine queries of the paper: filling windows")
+    nine = _nine(window, batch, pushes)
+    runs = interleave(nine, rounds, tell)
+    for name, values in runs.items():
+        measurements.append(measured_in(values, name, "tuples/s"))
+    shares = [one / apart for one, apart in zip(*runs.values(), strict=True)]
+    measurements.append(measured_in(shares, "nine queries in one join, times as fast", "x", Goal(4.0)))
+    tell(f"{_SIMILAR} similar queries: filling windows")
+    runs = interleave(_similar(10 * window, 16 * batch, pushes), rounds, tell)
+    times = [one / many for one, many in zip(*runs.values(), strict=True)]
+    measurements.append(measured_in(times, f"{_SIMILAR} similar queries, times as long as one", "x", _at_most(6.0)))
+    tell("three streams: filling windows")
+    runs = interleave(_three(window, batch, pushes), rounds, tell)
+    times = [tree / routes for routes, tree in zip(*runs.values(), strict=True)]
+    measurements.append(measured_in(times, "three streams, times as long as a tree of joins", "x", _at_most(1.2)))
+    settings = {"window": window, "batch": batch, "pushes": pushes, "rounds": rounds}
+    notes = [
+        "Tuples of all streams together, taken once however many joins they are pushed to. Ratios are of one round."
+    ]
+    return Report("queries", "many queries and many streams", settings, measurements, notes)
+
+
+def _at_most(value: float) -> Goal:
+    return Goal(value, at_least=False)
+
+
+class _Source:
+    """Endless batches of random tuples, one of each stream in turn."""
+
+    def __init__(self, columns: dict[str, str], high: int, batch: int, dtype: type = np.uint8) -> None:
+        rng = np.random.default_rng(1)
+        count = 64 * batch
+        self._batch = batch
+        self._values: dict[str, dict[str, np.ndarray[Any, Any]]] = {
+            name: {column: rng.integers(0, high, count).astype(dtype) for column in names}
+            for name, names in columns.items()
+        }
+        self._taken = 0
+
+    def schemas(self) -> dict[str, pa.Schema]:
+        """Return the schemas of the streams."""
+        return {name: batch.schema for name, batch in self.next().items()}
+
+    def next(self) -> dict[str, pa.RecordBatch]:
+        """Return the next batch of each stream."""
+        at = self._taken % (64 * self._batch)
+        times = np.arange(self._taken, self._taken + self._batch)
+        self._taken += self._batch
+        return {
+            name: pa.RecordBatch.from_pydict(
+                {"ts": times, **{column: v[at : at + self._batch] for column, v in values.items()}}
+            )
+            for name, values in self._values.items()
+        }
+
+
+def _drive(source: _Source, push: Callable[[str, pa.RecordBatch], Any], fill: int, batch: int, pushes: int) -> Drive:
+    """Fill windows, then return what pushes on and returns the tuples of all streams in a second."""
+    for _ in range(-(-fill // batch)):
+        for name, taken in source.next().items():
+            push(name, taken)
+
+    def run() -> float:
+        batches = [source.next() for _ in range(pushes)]
+        began = time.perf_counter()
+        for taken in batches:
+            for name, part in taken.items():
+                push(name, part)
+        return sum(len(part) for taken in batches for part in taken.values()) / (time.perf_counter() - began)
+
+    return run
+
+
+def _everywhere(joins: Sequence[Any]) -> Callable[[str, pa.RecordBatch], None]:
+    """Return a push to every join that has the stream."""
+
+    def push(name: str, batch: pa.RecordBatch) -> None:
+        for join in joins:
+            if name in join.streams:
+                join.push(name, batch)
+
+    return push
+
+
+def _nine(window: int, batch: int, pushes: int) -> dict[str, Drive]:
+    texts = {}
+    for name, (streams, condition, rows) in NINE.items():
+        entries = ", ".join(f"{stream} [ROWS {max(1, rows * window // _WIDEST)}]" for stream in streams)
+        texts[name] = f"SELECT * FROM {entries} WHERE {condition}"
+    made = {}
+    for name, many in {"nine queries in one join": True, "nine joins": False}.items():
+        source = _Source(_COLUMNS, 256, batch)
+        schemas = source.schemas()
+        joins: list[Any] = (
+            [open_join(texts, schemas)] if many else [open_join(text, schemas) for text in texts.values()]
+        )
+        made[name] = _drive(source, _everywhere(joins), window, batch, pushes)
+    return made
+
+
+def _similar(window: int, batch: int, pushes: int) -> dict[str, Drive]:
+    def text(k: int) -> str:
+        band = f"R.x BETWEEN S.a - {3 + k % 8} AND S.a + {3 + k % 8} AND R.y BETWEEN S.b - {3 + k // 8} AND S.b + {k}"
+        return f"SELECT R.x, S.a FROM R [RANGE {window}], S [RANGE {window - 10 * k}] WHERE {band}"
+
+    made = {}
+    for count in (1, _SIMILAR):
+        source = _Source({"R": "xy", "S": "ab"}, 10_000, batch, np.int32)
+        join = open_join({f"q{k}": text(k) for k in range(count)}, source.schemas())
+        made[f"{count} similar"] = _drive(source, _everywhere([join]), window, batch, pushes)
+    return made
+
+
+def _three(window: int, batch: int, pushes: int) -> dict[str, Drive]:
+    """Return a join of three streams, and a tree of two joins that gives about the same."""
+    columns = {"R": "ab", "S": "cd", "T": "ef"}
+    span = f"[RANGE {window}]"
+    whole = f"SELECT R.a, S.d, T.f FROM R {span}, S {span}, T {span} WHERE R.a = S.c AND S.d = T.e"
+    first = f"SELECT R.a, S.d, greatest(R.ts, S.ts) AS ts FROM R {span}, S {span} WHERE R.a = S.c"
+    second = f"SELECT P.a, P.d, T.f FROM P {span}, T {span} WHERE P.d = T.e"
+    source = _Source(columns, window, batch, np.int32)
+    routes = _drive(source, _everywhere([open_join(whole, source.schemas())]), window, batch, pushes)
+    source = _Source(columns, window, batch, np.int32)
+    schemas = source.schemas()
+    lower = open_join(first, schemas)
+    upper = open_join(second, {"P": lower.schema, "T": schemas["T"]}, lateness=batch)
+
+    def push(name: str, taken: pa.RecordBatch) -> None:
+        if name == "T":
+            upper.push("T", taken)
+        else:
+            upper.push("P", lower.push(name, taken))
+
+    return {"one join of three streams": routes, "a tree of two joins": _drive(source, push, window, batch, pushes)}

@@ -1,0 +1,115 @@
+"""Outer, semi and anti joins: what did not match comes out once, when its window has closed."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import crosswind as cw
+from tests.cases import make_case, make_outer_shape
+from tests.conftest import EngineConfig
+from tests.fuzz import check, command
+
+SCHEMAS = {
+    "orders": pa.schema([("ts", pa.timestamp("s")), ("id", pa.int64())]),
+    "payments": pa.schema([("ts", pa.timestamp("s")), ("order_id", pa.int64())]),
+}
+UNPAID = """
+SELECT orders.id
+FROM orders [RANGE 15 MINUTES] LEFT ANTI JOIN payments [NOW] ON payments.order_id = orders.id
+"""
+DATA_SETS = 8
+
+
+@pytest.mark.parametrize("shape_seed", range(6))
+def test_random_outer_joins_are_exact(engine: EngineConfig, shape_seed: int):
+    shape = make_outer_shape(shape_seed)
+    for data_seed in range(DATA_SETS):
+        case = make_case(shape, data_seed)
+        try:
+            check(case, engine)
+        except Exception as error:
+            error.add_note(f"{case.sql}\nagain: {command(case, engine)}")
+            raise
+
+
+def minutes(count: int) -> int:
+    return 60 * count
+
+
+def test_an_unpaid_order_comes_out_when_its_window_has_closed():
+    with cw.open(UNPAID, SCHEMAS) as join:
+        assert join.push("orders", {"ts": [minutes(0), minutes(1)], "id": [1, 2]}).num_rows == 0
+        assert join.push("payments", {"ts": [minutes(5)], "order_id": [2]}).num_rows == 0
+        assert join.advance("payments", minutes_as_time(14, 59)).num_rows == 0
+        late = join.advance("payments", minutes_as_time(15))
+        assert late.to_pydict() == {"id": [1]}
+        assert join.finish().num_rows == 0
+
+
+def minutes_as_time(count: int, seconds: int = 0) -> pa.Scalar:
+    return pa.scalar(minutes(count) + seconds, pa.int64()).cast(pa.timestamp("s"))
+
+
+@pytest.mark.parametrize("moment", range(4))
+def test_exactly_once_across_a_restart(moment: int):
+    steps = [
+        lambda join: join.push("orders", {"ts": [minutes(0), minutes(1), minutes(2)], "id": [1, 2, 3]}),
+        lambda join: join.push("payments", {"ts": [minutes(5)], "order_id": [2]}),
+        lambda join: join.advance("payments", minutes_as_time(16)),
+        lambda join: join.push("payments", {"ts": [minutes(17)], "order_id": [3]}),
+    ]
+    join = cw.open(UNPAID, SCHEMAS)
+    found = []
+    for number, step in enumerate(steps):
+        if number == moment:
+            state = join.snapshot()
+            join.close()
+            join = cw.open(UNPAID, SCHEMAS, restore=state)
+        found += step(join)["id"].to_pylist()
+    found += join.finish()["id"].to_pylist()
+    assert sorted(found) == [1, 3]
+
+
+def test_a_failed_push_leaves_no_trace():
+    schemas = {
+        "R": pa.schema([("ts", pa.int64()), ("x", pa.int64())]),
+        "S": pa.schema([("ts", pa.int64()), ("a", pa.int64())]),
+    }
+    sql = "SELECT R.x, S.a FROM R [RANGE 9] LEFT JOIN S [RANGE 9] ON R.x * S.a = 12"
+    with cw.open(sql, schemas) as join:
+        join.push("R", {"ts": [1, 2], "x": [3, 2**62]})
+        with pytest.raises(cw.ArithmeticOverflowError):
+            join.push("S", {"ts": [3, 3], "a": [4, 4]})
+        good = join.push("S", {"ts": [3], "a": [0]})
+        assert good.num_rows == 0
+        assert sorted(join.finish().to_pylist(), key=str) == [{"x": 2**62, "a": None}, {"x": 3, "a": None}]
+
+
+def test_time_order_with_what_did_not_match():
+    schemas = {"R": pa.schema([("ts", pa.int64())]), "S": pa.schema([("ts", pa.int64())])}
+    sql = "SELECT R.ts AS r, S.ts AS s FROM R [RANGE 3] FULL JOIN S [RANGE 3] ON R.ts % 3 = S.ts % 5"
+    parts = []
+    with cw.open(sql, schemas, ordered=True) as join:
+        for at in range(0, 40, 4):
+            parts.append(join.push("R", {"ts": list(range(at, at + 4))}))
+            parts.append(join.push("S", {"ts": list(range(at, at + 4))}))
+        parts.append(join.finish())
+    rows = pa.concat_tables(parts).to_pylist()
+    # A result has the time of its last member; one alone that of the moment its window closed.
+    times = [
+        max(r["r"], r["s"]) if None not in r.values() else max(v for v in r.values() if v is not None) + 3 for r in rows
+    ]
+    assert times == sorted(times)
+    assert any(row["r"] is None for row in rows)
+    assert any(row["s"] is None for row in rows)
+
+
+def test_state_is_let_go():
+    with cw.open(UNPAID, SCHEMAS, basic_window=64) as join:
+        held = []
+        for minute in range(0, 4000, 4):
+            join.push("orders", {"ts": [minutes(minute)], "id": [minute]})
+            join.push("payments", {"ts": [minutes(minute)], "order_id": [minute]})
+            held.append(join.stats.bytes_held)
+        assert max(held[500:]) <= 2 * max(held[:500])
