@@ -168,6 +168,16 @@ def test_state_of_another_join_is_refused():
     feed(Cell(same, store, JoinCache()), R=batch((1, 1)))
 
 
+def test_state_of_another_layout_is_refused_whichever_cell_comes_first():
+    before = Simulation(make_spec(BAND, SCHEMAS, layout="range", cells=2), random.Random(1), CALM)
+    before.batch({"R": batch((1, 1)), "S": batch((1, 1))})
+    for x in range(0, 2000, 50):
+        after = Simulation(make_spec(BAND, SCHEMAS, layout="range", cells=5), random.Random(1), CALM)
+        after.now = before.now
+        with pytest.raises(cw.SnapshotError, match="another join"):
+            after.batch({"R": batch((x, 2))})
+
+
 # ---------------------------------------------------------------------------------- exact, whatever happens
 
 

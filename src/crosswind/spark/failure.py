@@ -11,7 +11,7 @@ from crosswind.errors import CrosswindError
 __all__ = ["error_of", "wait"]
 
 _RAISED = re.compile(
-    r"^crosswind\.errors\.(\w+): (.*?)(?=\n\s*\n|\n\tat |\n\S*SQLSTATE|\n===|\Z)", re.MULTILINE | re.DOTALL
+    r"^crosswind\.errors\.(\w+): (.*?)(?=\n\s*\n|\n\tat |\s+SQLSTATE: |\n===|\Z)", re.MULTILINE | re.DOTALL
 )
 
 

@@ -95,7 +95,8 @@ class Pack:
             "rejected": [0] * len(shipments),
             "block": [write_block(shipment.batch) for shipment in shipments],
         }
-        if routed.passed or routed.rejected:  # nothing to join, but the clock moves and counts count
+        # The first cell hears of every batch: the clock moves, counts count, and state of another layout is noticed.
+        if routed.passed or routed.rejected or (self._streaming and all(shipment.cell for shipment in shipments)):
             row = (
                 self._keys[0],
                 self._unit,
