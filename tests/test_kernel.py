@@ -18,7 +18,7 @@ import pytest
 
 import crosswind as cw
 from crosswind.engine.index import Index
-from crosswind.engine.probe import _Scratch, pair_spec
+from crosswind.engine.probe import Scratch, pair_spec
 from crosswind.kernel.arrange import grid_cells, group, hash_cells, hash_keys, hash_texts, hash_wides
 from crosswind.kernel.box import box_kernel, box_source
 from crosswind.kernel.emit import Facts
@@ -216,7 +216,7 @@ def candidates(items: list, boxes: Boxes, count: int, room: int) -> list[tuple[i
     out = [np.empty(room, dtype=np.int64) for _ in range(3)]
     state, order = np.array([0, 0, -1, -1]), np.random.default_rng(count).permutation(count)
     found: list[tuple[int, int, int]] = []
-    kernel, work = box_kernel((32, 64), BLOCK), _Scratch((32, 64), count).work
+    kernel, work = box_kernel((32, 64), BLOCK), Scratch((32, 64), count).work
     while state[0] < len(items):
         n = kernel(view.runs, view.params, len(items), probe, spans, order, count, work, *out, state)
         assert n <= room
