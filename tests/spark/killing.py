@@ -118,7 +118,7 @@ class Victim:
         marked = [pid for pid in tree if mark in command(pid)]
         if what == WORKER:  # their parent, the daemon, is not one
             marked = [pid for pid in marked if parent(pid) in marked]
-        return _kill(rng.choice(marked)) if marked else False
+        return kill(rng.choice(marked)) if marked else False
 
     def wait(self) -> None:
         """Wait until all input is joined."""
@@ -143,7 +143,7 @@ class Victim:
         self.process.wait(SECONDS_MAX)
         for pid in left:
             if any(mark in command(pid) for mark in ("pyspark", "org.apache.spark")):
-                _kill(pid)
+                kill(pid)
 
 
 def run_with_kills(folder: Path, master: str, kills: Sequence[str], rng: random.Random) -> int:
@@ -207,7 +207,8 @@ def resident_mb(pids: Sequence[int]) -> float:
     return total / 1024
 
 
-def _kill(pid: int) -> bool:
+def kill(pid: int) -> bool:
+    """Kill ``pid`` at once; False: it is gone."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
