@@ -1,11 +1,13 @@
 # Every target sets up what it needs. Only `make` is assumed, and Python 3.11 or later.
 CASES ?= 5000
 SEED ?= 0
+SECONDS ?= 1800
+KILLS ?= 20
 PYTEST_ARGS ?= -n 2
 BENCH ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka test lint fuzz bench lock clean
+.PHONY: help setup demo kafka test lint fuzz soak bench lock clean
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -31,6 +33,11 @@ lint: setup  ## Check style and types
 
 fuzz: setup  ## Compare random cases with the oracle: make fuzz CASES=5000 SEED=0
 	@.venv/bin/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
+
+soak: setup  ## On Spark for long: flat memory, exact output, 20 kills: make soak SECONDS=1800 KILLS=20
+	@.venv/bin/python -m tests.spark.killing --kills $(KILLS) --seed $(SEED)
+	@.venv/bin/python -m tests.spark.killing --kills $(KILLS) --seed $(SEED) --master "local-cluster[2,1,1024]" --what executor worker
+	@.venv/bin/python -m tests.spark.soak --seconds $(SECONDS) --seed $(SEED)
 
 bench: setup  ## Measure it here: make bench [BENCH="all --quick"]
 	@.venv/bin/crosswind bench $(BENCH)

@@ -1,0 +1,45 @@
+"""Joins over Spark Connect, in a process of its own: ``python -m tests.spark.connect FOLDER``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import crosswind as cw
+from tests.spark.session import options
+
+SQL = "SELECT R.x, S.x AS a FROM R [RANGE 10], S [RANGE 10] WHERE abs(R.x - S.x) <= 1"
+
+
+def main(folder: Path) -> None:
+    """Join ``in-R`` and ``in-S``, static and streaming, and print both results and an error."""
+    spark = SparkSession.builder.remote("local[2]").config(map=options(folder / "scratch")).getOrCreate()
+    assert ".connect." in type(spark).__module__
+    schema = "x long, ts long"
+    static = {name: spark.read.schema(schema).parquet(str(folder / f"in-{name}")) for name in ("R", "S")}
+    done = {"static": sorted(map(list, cw.spark.join(SQL, static, cells=2).collect()))}
+    streams = {
+        name: spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / f"in-{name}"))
+        for name in ("R", "S")
+    }
+    joined = cw.spark.join(SQL, streams, layout=(2, 2))
+    writer = joined.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(folder / "out"))
+    assert cw.spark.wait(query, 200)
+    done["streaming"] = sorted(map(list, spark.read.schema(joined.schema).parquet(str(folder / "out")).collect()))
+    counted = [cw.spark.progress_of(entry) for entry in query.recentProgress]
+    done["results"] = sum(entry.results for entry in counted if entry is not None)
+    wrong = "SELECT R.x FROM R [RANGE 10], S [RANGE 10] WHERE (R.x + S.x + 9223372036854775800) * 1 > 0"
+    try:
+        cw.spark.join(wrong, static).collect()
+    except Exception as failure:
+        done["error"] = type(cw.spark.error_of(failure)).__name__
+    print(json.dumps(done), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
