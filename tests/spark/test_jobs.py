@@ -135,14 +135,37 @@ def test_other_sinks_and_what_goes_wrong(folder):
     assert "console: done" in shown.stderr
     assert json.loads(kept.stdout)["results"] == expected().num_rows
     assert (refused.code, overflowed.code, malformed.code, occupied.code) == (1, 1, 1, 1)
-    assert "error: stream R: Spark refused: " in refused.stderr
+    assert "error: stream R: Spark says: " in refused.stderr
     assert "`vlue` cannot be resolved" in refused.stderr
     assert "computing R.x * 9223372036854775807 left the 64-bit range" in overflowed.stderr
-    assert "one" in malformed.stderr
+    assert "bad/1.csv" in malformed.stderr
+    assert "because: [MALFORMED_RECORD_IN_PARSING" in malformed.stderr
     assert "holds the results of a job whose checkpoint is not at" in occupied.stderr
     for done in (refused, overflowed, malformed, occupied):
         assert "Traceback" not in done.stderr
         assert "\tat " not in done.stderr
+
+
+SPARK_SAID = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted. SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: q
+
+JVM stacktrace:
+org.apache.spark.sql.streaming.StreamingQueryException: Job aborted.
+\tat org.apache.spark.Some.thing(Some.scala:1)
+Caused by: org.apache.spark.SparkException: Job aborted. SQLSTATE: XX000
+\tat org.apache.spark.Some.thing(Some.scala:2)
+Caused by: java.io.IOException: No space left on device
+\t... 1 more
+"""
+
+
+def test_a_failure_of_spark_is_few_words():
+    from crosswind.spark.watch import failure_of
+
+    assert str(failure_of(SPARK_SAID)) == "Spark says: Job aborted.\n  because: No space left on device"
+    worker = "Traceback (most recent call last):\n  File 'x'\nValueError: no\n\n\tat org.apache.spark.X"
+    assert str(failure_of(worker)) == "a worker failed: ValueError: no"
 
 
 def _texts(table: pa.Table) -> list[dict[str, object]]:

@@ -68,6 +68,7 @@ def _quiet(master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",  # as in one process: times without a zone are what they say
         "spark.sql.streaming.stopTimeout": "30s",
+        "spark.sql.pyspark.jvmStacktrace.enabled": "true",  # not to be shown, but to find the cause in
     }
     if master.startswith("local"):  # nothing outside this machine has to find the driver
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

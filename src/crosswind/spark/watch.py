@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pyspark.errors import PySparkException
+
 from crosswind.errors import CrosswindError, SparkError
 from crosswind.spark.failure import error_of
 from crosswind.spark.progress import Progress, progress_of
@@ -12,7 +14,10 @@ from crosswind.spark.progress import Progress, progress_of
 __all__ = ["Watch", "failure_of"]
 
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Warning)): (.+)$", re.MULTILINE)
-_REASON_CHARS = 600
+_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
+_CAUSES = 2
+"""Innermost causes that are shown."""
+_REASON_CHARS = 400
 
 
 class Watch:
@@ -51,9 +56,12 @@ class Watch:
         CrosswindError
             The user's own error if a worker met one, else a SparkError with Spark's reason.
         """
-        failure = None if self.is_active else self.query.exception()
-        if failure is not None:
-            raise failure_of(failure)
+        if self.is_active:
+            return
+        try:
+            self.query.awaitTermination(1)  # raises what query.exception() returns, and its causes with it
+        except PySparkException as failure:
+            raise failure_of(failure) from None
 
     def stop(self) -> None:
         """Stop the query and wait until it has."""
@@ -70,6 +78,12 @@ def failure_of(failure: BaseException | str) -> CrosswindError:
     raised = _RAISED.findall(text.partition("\n\tat ")[0])
     if "Traceback (most recent call last)" in text and raised:
         return SparkError(f"a worker failed: {': '.join(raised[-1])}")
-    reason = re.split(r"\s+SQLSTATE|\n\s*=== ", text, maxsplit=1)[0]
+    causes = [_short(cause) for cause in _CAUSE.findall(text)][-_CAUSES:]
+    reason = _short(re.split(r"\n\s*=== |\n\nJVM stacktrace", text, maxsplit=1)[0])
     reason = re.sub(r"^\[STREAM_FAILED\] Query .*? terminated with exception: ", "", reason.strip(), flags=re.DOTALL)
-    return SparkError(f"Spark refused: {reason[:_REASON_CHARS]}")
+    more = "".join(f"\n  because: {cause}" for cause in dict.fromkeys(causes) if cause not in reason)
+    return SparkError(f"Spark says: {reason}{more}")
+
+
+def _short(text: str) -> str:
+    return re.split(r"\s+SQLSTATE", text, maxsplit=1)[0].strip()[:_REASON_CHARS]
