@@ -35,6 +35,7 @@ fuzz: setup  ## Compare random cases with the oracle: make fuzz CASES=5000 SEED=
 	@.venv/bin/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
 
 soak: setup  ## On Spark for long: flat memory, exact output, 20 kills: make soak SECONDS=1800 KILLS=20
+	@.venv/bin/python -m pytest -q -m long tests
 	@.venv/bin/python -m tests.spark.killing --kills $(KILLS) --seed $(SEED)
 	@.venv/bin/python -m tests.spark.killing --kills $(KILLS) --seed $(SEED) --master "local-cluster[2,1,1024]" --what executor worker
 	@.venv/bin/python -m tests.spark.soak --seconds $(SECONDS) --seed $(SEED)

@@ -9,7 +9,7 @@ import pytest
 from tests.spark.command import run_many
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 
 
 def test_benchmarks_on_spark_report(tmp_path):

@@ -167,6 +167,7 @@ def test_messages_go_in_and_results_come_out(broker, tmp_path):
     assert json.loads(again.stdout)["results"] == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sink", ["files", "kafka"])
 def test_a_kill_in_the_middle_loses_and_doubles_nothing(broker, tmp_path, sink):
     topics, tables = make_topics(broker[0]), streams(ROWS)

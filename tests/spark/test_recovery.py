@@ -14,8 +14,8 @@ pytestmark = [SPARK, pytest.mark.timeout(900)]
 
 @pytest.mark.parametrize(
     ("master", "kills"),
-    [(LOCAL, [DRIVER, WORKER, DRIVER]), (CLUSTER, [EXECUTOR, WORKER])],
-    ids=["driver and worker", "executor"],
+    [(LOCAL, [WORKER, DRIVER]), pytest.param(CLUSTER, [EXECUTOR, WORKER], marks=pytest.mark.long)],
+    ids=["worker and driver", "executor"],
 )
 def test_a_join_that_is_killed_goes_on_exactly(tmp_path, master, kills):
     tables = feed(tmp_path, rounds=2 * len(kills) + 3, rows=60, seed=len(kills))
