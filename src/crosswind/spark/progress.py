@@ -77,15 +77,22 @@ def progress_of(progress: Any) -> Progress | None:
     """
     if progress is None:
         return None
-    found = [row for name, row in progress.observedMetrics.items() if name.startswith(METRICS)]
+    found = [_named(row.asDict()) for name, row in progress.observedMetrics.items() if name.startswith(METRICS)]
     if not found:
         return None
     values: dict[str, Any] = {"batch": progress.batchId, "batch_ms": float(progress.batchDuration)}
     for field in fields(Progress):
         if field.name not in values:
             kind = float if field.name.endswith("_ms") else int
-            values[field.name] = kind(sum(row[field.name] or 0 for row in found))
+            values[field.name] = kind(sum(row.get(field.name) or 0 for row in found))
     return Progress(**values)
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    """Return counters by name; over Spark Connect a row has become its values and their schema."""
+    if set(row) != {"values", "schema"}:
+        return row
+    return {field["name"]: value for field, value in zip(row["schema"]["fields"], row["values"], strict=True)}
 
 
 class Listener(StreamingQueryListener):
