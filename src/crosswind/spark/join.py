@@ -20,7 +20,7 @@ from crosswind.spark.operator import OUTPUT, CellProcessor
 from crosswind.spark.pack import PACKED, Pack, Unpack
 from crosswind.spark.partition import cell_keys
 from crosswind.spark.progress import METRICS, counters
-from crosswind.spark.schema import arrow_schema, spark_type
+from crosswind.spark.schema import arrow_schema, check_carried, spark_type
 from crosswind.spark.session import check_stateful, cores_of
 from crosswind.spark.skew import SAMPLE_ROWS, with_hot_places
 from crosswind.spark.spec import QUERY, JoinSpec, result_schema, unit_plan
@@ -193,6 +193,7 @@ def _packed(spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[in
     """Return the blocks of one unit; only the columns that the join needs travel."""
     pack = Pack(spec, unit, keys, streaming)
     frame = frames[spec.sources[unit]]
+    check_carried(frame.schema, pack.columns, spec.sources[unit])
     return frame.select(*[_quoted(name) for name in pack.columns]).mapInArrow(pack, PACKED)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from pyspark.sql import types as st
 
 from crosswind.errors import UnsupportedError
 
-__all__ = ["arrow_schema", "spark_type"]
+__all__ = ["arrow_schema", "check_carried", "spark_type"]
 
 _PLAIN: dict[type[st.DataType], pa.DataType] = {
     st.BooleanType: pa.bool_(),
@@ -26,6 +28,18 @@ _PLAIN: dict[type[st.DataType], pa.DataType] = {
     st.TimestampNTZType: pa.timestamp("us"),
     st.DayTimeIntervalType: pa.duration("us"),
     st.NullType: pa.null(),
+}
+
+_UNKNOWN = "no Arrow type"
+_TAGGED = {
+    # As Spark hands them over: structs, one of whose fields says what it really is.
+    "variant": pa.struct(
+        [
+            pa.field("value", pa.binary(), nullable=False),
+            pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+        ]
+    ),
+    "time": pa.time64("ns"),
 }
 
 
@@ -49,8 +63,20 @@ def _arrow_type(of: st.DataType) -> pa.DataType:
             return pa.struct([pa.field(field.name, _arrow_type(field.dataType)) for field in of.fields])
         case st.UserDefinedType():
             return _arrow_type(of.sqlType())
-        case _:  # variants and whatever comes: carried as Spark hands them over
-            return pa.struct([pa.field(of.simpleString(), pa.binary())])
+        case _:
+            return _TAGGED.get(of.typeName()) or pa.struct([pa.field(_UNKNOWN, pa.null())])
+
+
+def check_carried(schema: st.StructType, names: Sequence[str], stream: str) -> None:
+    """Refuse columns ``names`` of types that cannot travel to Python and back."""
+    for name in names:
+        of = schema[name].dataType
+        if _UNKNOWN in str(_arrow_type(of)):
+            raise UnsupportedError(
+                f"stream '{stream}': column '{name}' of type {of.simpleString()} cannot be carried through a join, "
+                f"since Arrow in Python has no such type. Leave it out of the query, or cast it to a string before "
+                f"the join and back after it."
+            )
 
 
 def spark_type(of: pa.DataType) -> st.DataType:
