@@ -170,7 +170,9 @@ class EngineConfig:
     ) -> Outcome:
         from tests.spark.engine import cell_rows, static_rows, stream_rows
 
-        layout, cells = rng.choice(LAYOUTS) if self.layout == "any" else (self.layout, self.cells)
+        windows = sql.count("[")
+        known = [(layout, cells) for layout, cells in LAYOUTS if isinstance(layout, str) or len(layout) == windows]
+        layout, cells = rng.choice(known) if self.layout == "any" else (self.layout, self.cells)
         options = {"layout": layout, "cells": cells, "index": self.index}
         if self.mode == "spark":
             return Outcome(static_rows(sql, tables, time, **options), {})
@@ -341,6 +343,15 @@ def use_kernel_cache(folder: Path) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Reuse compiled kernels from one session to the next: a new query costs about a second."""
     use_kernel_cache(Path(config.cache.mkdir(KERNEL_CACHE)) if config.cache else ROOT / ".pytest_cache" / KERNEL_CACHE)
+
+
+@pytest.fixture(
+    params=[*(engine for engine in ENGINES if engine.name == "kang"), pytest.param(ON_SPARK, marks=SPARK)],
+    ids=lambda engine: engine.id,
+)
+def serial(request: pytest.FixtureRequest) -> EngineConfig:
+    """Return each engine in turn that joins more than two streams."""
+    return request.param
 
 
 @pytest.fixture(params=[*ENGINES, pytest.param(ON_SPARK, marks=SPARK)], ids=lambda engine: engine.id)

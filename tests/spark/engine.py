@@ -71,7 +71,7 @@ def as_streams(
             batches[name].append(flush_row(table, times[name], end + lateness_ms[name]))
     spelled = {name: f"{ms} milliseconds" if ticks_per_second(kinds[name]) else ms for name, ms in lateness_ms.items()}
     rejected = sum(table.column(times[name]).null_count for name, table in tables.items())
-    return Streams(batches, spelled, dropped, rejected * (2 if len(tables) == 1 else 1))
+    return Streams(batches, spelled, dropped, rejected)
 
 
 def stream_rows(

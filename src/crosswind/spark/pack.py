@@ -85,10 +85,12 @@ class Pack:
 
     def _packed(self, routed: Routed) -> pa.RecordBatch:
         shipments = routed.shipments
+        # A stream that plays two roles is packed once for each, and counted for the first.
+        counts = self._spec.sources.index(self._spec.sources[self._unit]) == self._unit
         columns: dict[str, list[Any]] = {
             "cell": [self._keys[shipment.cell] for shipment in shipments],
             "unit": [self._unit] * len(shipments),
-            "is_primary": [shipment.primary for shipment in shipments],
+            "is_primary": [shipment.primary and counts for shipment in shipments],
             "time": [self._spark_time(shipment.time_max) for shipment in shipments],
             "start": [shipment.time_min for shipment in shipments],
             "tuples": [shipment.batch.num_rows for shipment in shipments],
@@ -103,8 +105,8 @@ class Pack:
                 True,
                 self._spark_time(routed.time_max),
                 None,
-                routed.passed,
-                routed.rejected,
+                routed.passed if counts else 0,
+                routed.rejected if counts else 0,
                 None,
             )
             for column, value in zip(columns.values(), row, strict=True):
