@@ -39,7 +39,6 @@ PAYLOADS = {
     "timestamp_ntz": "timestamp_ntz'2024-03-31 02:30:00.123456'",
     "interval day to second": "interval '-5 03:04:05.000007' day to second",
     "void": "null",
-    "time(6)": "time'23:59:59.123456'",
     "array<int>": "array(1, null, 3)",
     "array<struct<a:int,b:array<string>>>": "array(named_struct('a', 1, 'b', array('x', null)), null)",
     "map<string,array<decimal(10,2)>>": "map('k', array(1.25BD, null), 'l', null)",
