@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import SPARK
 from tests.spark.killing import CLUSTER, DRIVER, EXECUTOR, LOCAL, WORKER, check_output, feed, run_with_kills
 
-pytestmark = [SPARK, pytest.mark.timeout(900)]
+pytestmark = [SPARK, pytest.mark.timeout(900), pytest.mark.long]
 
 
 @pytest.mark.parametrize(
