@@ -106,19 +106,29 @@ class Victim:
         raise TimeoutError(f"no micro-batch in {SECONDS_MAX} s after {after}: {self.log()}")
 
     def kill(self, what: str, rng: random.Random) -> bool:
-        """Kill the driver (and start it again), one executor, or one Python worker; False: there is none."""
-        tree = descendants(self.process.pid)
-        self._seen |= set(tree)
+        """Kill the driver (and start it again), one executor, or one Python worker; False: the driver has ended."""
         if what == DRIVER:
+            self._seen |= set(descendants(self.process.pid))
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(SECONDS_MAX)
             self.process = self._start()
             return True
+        deadline = time.monotonic() + SECONDS_MAX
+        while time.monotonic() < deadline and self.process.poll() is None:
+            found = self._find(what)  # a worker lives only as long as Spark needs it
+            if found and kill(rng.choice(found)):
+                return True
+            time.sleep(0.02)
+        return False
+
+    def _find(self, what: str) -> list[int]:
+        tree = descendants(self.process.pid)
+        self._seen |= set(tree)
         mark = {EXECUTOR: "CoarseGrainedExecutorBackend", WORKER: "pyspark.daemon"}[what]
         marked = [pid for pid in tree if mark in command(pid)]
         if what == WORKER:  # their parent, the daemon, is not one
             marked = [pid for pid in marked if parent(pid) in marked]
-        return kill(rng.choice(marked)) if marked else False
+        return marked
 
     def wait(self) -> None:
         """Wait until all input is joined."""

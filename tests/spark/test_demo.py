@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def test_the_demo_on_spark_checks_itself(tmp_path):
-    small = ["demo", "--seconds", "3", "--rate", "200", "--window", "20"]
+    small = ["demo", "--seconds", "3", "--rate", "1000", "--window", "20"]
     plain, quiet = run_many(small, [*small, "--json", "--no-fill"], cwd=tmp_path)
     assert plain.code == 0, plain
     assert "Spark alone says to this query: Stream-stream join without equality predicate is not supported" in (

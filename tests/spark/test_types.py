@@ -265,7 +265,9 @@ def test_large_variable_types_change_nothing(spark, ones):
             "SELECT R.t, R.b, R.l, S.t AS u FROM R [NOW], S [NOW] WHERE R.t = S.t AND R.b = S.b",
             {"R": frame, "S": frame},
         )
-        assert values(joined, "t", "b", "l", "u") == Counter([repr(["ä", bytearray(b"\xff"), ["x", None], "ä"])])
+        assert values(joined, "t", "b", "l", "u") == values(
+            frame.where("ts = 1 AND t = 'ä'").selectExpr("*", "t AS u"), "t", "b", "l", "u"
+        )
     finally:
         spark.conf.set(key, "false")
 

@@ -83,11 +83,17 @@ def measure(
     tell : callable
         Told what is being done.
     """
-    from crosswind.spark.session import local_session
+    from crosswind.spark.launch import start_session
 
     measurements: list[Measurement] = []
-    spark = local_session("crosswind bench spark", cores)
     folder = Path(tempfile.mkdtemp(prefix="crosswind-bench-"))
+    spark = start_session(
+        "crosswind bench spark",
+        folder / "spark.log",
+        master=f"local[{cores}]",
+        cells=cores,
+        conf={"spark.driver.memory": "1536m"},
+    )
     try:
         bench = _Bench(spark, folder, rate, batch, cores, tell)
         for window_s in windows:

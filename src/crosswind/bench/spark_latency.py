@@ -40,10 +40,16 @@ def measure(*, rate: int, window: int, seconds: float, chunk: float, cores: int,
     tell : callable
         Told what is being done.
     """
-    from crosswind.spark.session import local_session
+    from crosswind.spark.launch import start_session
 
-    spark = local_session("crosswind bench spark-latency", cores)
     folder = Path(tempfile.mkdtemp(prefix="crosswind-bench-"))
+    spark = start_session(
+        "crosswind bench spark-latency",
+        folder / "spark.log",
+        master=f"local[{cores}]",
+        cells=cores,
+        conf={"spark.driver.memory": "1536m"},
+    )
     try:
         player = _Player(folder, BandWorkload(rate, window * 1_000_000), chunk)
         latencies, batches = _play(spark, folder, player, seconds, cores, tell)

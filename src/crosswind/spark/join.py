@@ -190,11 +190,15 @@ def _check_frames(frames: Mapping[str, Any]) -> bool:
 
 
 def _packed(spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[int, ...], streaming: bool) -> Any:
-    """Return the blocks of one unit; only the columns that the join needs travel."""
+    """Return the blocks of one unit; only the columns that the join needs travel.
+
+    They travel under numbers: ``mapInArrow`` looks its columns up by name, and fails on a backtick or a point.
+    """
     pack = Pack(spec, unit, keys, streaming)
     frame = frames[spec.sources[unit]]
     check_carried(frame.schema, pack.columns, spec.sources[unit])
-    return frame.select(*[_quoted(name) for name in pack.columns]).mapInArrow(pack, PACKED)
+    numbered = [f"{_quoted(name)} AS c{k}" for k, name in enumerate(pack.columns)]
+    return frame.selectExpr(*numbered).mapInArrow(pack, PACKED)
 
 
 def _static(spec: JoinSpec, frames: Mapping[str, Any], schema: st.StructType) -> Any:

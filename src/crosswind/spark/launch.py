@@ -1,4 +1,4 @@
-"""A Spark session of our own, for the command line: quiet, on the right Java, with its log in a file."""
+"""A Spark session of our own, for commands and benchmarks: quiet, on the right Java, with its log in a file."""
 
 from __future__ import annotations
 

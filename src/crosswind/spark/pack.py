@@ -57,7 +57,7 @@ class Pack:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that rows must have, in order."""
+        """The columns that rows must have, in this order, under whatever names."""
         return needed_columns(self._spec.plan, self._unit)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -80,8 +80,8 @@ class Pack:
         return _routers[key]
 
     def _pack(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        routed = self._router().route(pa.Table.from_batches(batches))
-        return self._packed(routed)
+        table = pa.Table.from_batches(batches).rename_columns(list(self.columns))
+        return self._packed(self._router().route(table))
 
     def _packed(self, routed: Routed) -> pa.RecordBatch:
         shipments = routed.shipments

@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 from crosswind.errors import CrosswindWarning, InputError
 
-__all__ = ["check_stateful", "cores_of", "local_session", "settings"]
+__all__ = ["check_stateful", "cores_of", "settings"]
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _PARTITIONS = "spark.sql.shuffle.partitions"
+_DAEMON = "spark.python.daemon.module"
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
-def settings(cells: int | None = None) -> dict[str, str]:
+def settings(cells: int | None = None, *, preload: bool = True) -> dict[str, str]:
     """Return the settings with which the join runs well, for ``SparkSession.builder.config(map=...)``.
 
     Parameters
@@ -27,6 +27,10 @@ def settings(cells: int | None = None) -> dict[str, str]:
     cells : int, optional
         How many cells the join will have: as many partitions are made. The number of
         cores of this machine, if left out.
+    preload : bool
+        Whether Python workers are forked with Crosswind and what it needs already loaded
+        (:mod:`crosswind.spark.daemon`), which saves each of them seconds. Say ``False``
+        where Crosswind is not installed on the executors but sent to them (``--py-files``).
 
     Examples
     --------
@@ -35,27 +39,13 @@ def settings(cells: int | None = None) -> dict[str, str]:
     '4'
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need the packages of this interpreter
-    return {
+    wanted = {
         _PROVIDER: _ROCKSDB,
         _CHANGELOG: "true",
         _PARTITIONS: str(cells or os.cpu_count() or 1),
         _ARROW_ROWS: "65536",
     }
-
-
-def local_session(name: str, cores: int, *, memory_mb: int = 1536, conf: Mapping[str, str] | None = None) -> Any:
-    """Return a session that runs in this process, quietly, on ``cores`` cores.
-
-    ``conf`` has the last word over :func:`settings`.
-    """
-    from pyspark.sql import SparkSession
-
-    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    builder = builder.config("spark.driver.memory", f"{memory_mb}m")
-    spark = builder.config(map={**settings(cores), **quiet, **(conf or {})}).getOrCreate()
-    spark.sparkContext.setLogLevel("FATAL")  # what fails comes back as an exception; a stopped query is no error
-    return spark
+    return wanted | ({_DAEMON: "crosswind.spark.daemon"} if preload else {})
 
 
 def check_stateful(spark: Any, cells: int) -> None:
