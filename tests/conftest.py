@@ -258,8 +258,8 @@ ON_SPARK = EngineConfig(mode="spark", index="auto", layout="any")
 ON_STREAMS = replace(ON_SPARK, mode="stream")
 """Streaming frames; a query costs seconds, so a choice of tests runs on them (tests/spark/test_streams.py)."""
 
-SPARK = pytest.mark.xdist_group("spark")
-"""Tests on Spark run in one process, so that there is one session (pytest --dist loadgroup)."""
+SPARK = pytest.mark.spark
+"""Tests on Spark; those of one process share one session."""
 
 
 def _with_basic_window(join: Any, tuples: int, *args: Any, **options: Any) -> Any:

@@ -23,10 +23,8 @@ DATA_SETS = 8
 
 @pytest.mark.parametrize("shape_seed", range(6))
 def test_random_outer_joins_are_exact(engine: EngineConfig, shape_seed: int):
-    if engine.mode == "cells":
-        return  # its streams pause before the last windows have closed, so what did not match still waits
     shape = make_outer_shape(shape_seed)
-    for data_seed in range(DATA_SETS):
+    for data_seed in [shape_seed] if engine.mode == "spark" else range(DATA_SETS):  # a job on Spark costs a second
         case = make_case(shape, data_seed)
         try:
             check(case, engine)

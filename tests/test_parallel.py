@@ -428,7 +428,7 @@ INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np, pyarrow as pa, crosswind as cw
 schemas = {s: pa.schema([("x", pa.int32()), ("ts", pa.int64())]) for s in "RS"}
-batch = {"x": np.arange(400_000, dtype=np.int32) * 7 % 9973, "ts": np.zeros(400_000, dtype=np.int64)}
+batch = {"x": np.arange(100_000, dtype=np.int32) * 7 % 9973, "ts": np.zeros(100_000, dtype=np.int64)}
 few = {"x": batch["x"][:100], "ts": batch["ts"][:100]}
 sql = "SELECT R.x FROM R [RANGE 9], S [RANGE 9] WHERE (R.x * S.x) % 65521 = -1"
 with cw.open(sql, schemas, engine="ENGINE", workers=2) as join:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ def as_streams(
     pushes it on.
     """
     kinds = {name: table.schema.field(times[name]).type for name, table in tables.items()}
+    if is_outer(sql) and "ROWS" in sql:
+        raise NotInSparkError("a ROWS window that nothing more comes into never closes, and a stream has no end")
     extra = 1 if "ROWS" in sql else 0  # so that the tuple that pushes is itself held
     lateness_ms = {name: _milliseconds(lateness[name] + extra, kinds[name]) for name in tables}
     batches = {name: cut(table, rng, parts) for name, table in tables.items()}
@@ -113,10 +116,17 @@ def cell_rows(
     cache_bytes = rng.choice([0, 10_000, 1 << 30])
     spec = make_spec(sql, schemas, time=time, lateness=streams.lateness, cache_bytes=cache_bytes, **options)
     done = join_simulated(spec, streams.batches, rng, rng.choice([CALM, Trouble()]))
+    if is_outer(sql):  # what did not match waits until its window has closed
+        done.close_windows()
     table = done.table()
     assert done.total("results") == table.num_rows
     assert done.rejected == streams.rejected
     return table, streams.dropped
+
+
+def is_outer(sql: str) -> bool:
+    """Return whether ``sql`` has an outer, semi or anti join."""
+    return re.search(r"\b(LEFT|RIGHT|FULL|SEMI|ANTI)\b", sql) is not None
 
 
 def _milliseconds(count: int, kind: pa.DataType) -> int:

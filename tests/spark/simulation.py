@@ -30,6 +30,7 @@ from crosswind.spark.spec import JoinSpec, result_schema, unit_plan
 
 CACHE_BYTES = 64 << 20
 EPOCH, MILLISECOND = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.timedelta(milliseconds=1)
+FAR_FUTURE_MS = (2**63 - 1) // 1000
 ROUNDS_MAX = 100
 """Micro-batches without data, at most: timers that wake each other for ever are an error."""
 
@@ -147,6 +148,11 @@ class Simulation:
             if self.watermark == before and not any(due <= before for due in self._due()):
                 return
         raise AssertionError(f"timers still fire after {ROUNDS_MAX} rounds: {self._due()} at {self.watermark}")
+
+    def close_windows(self) -> None:
+        """Let the watermark pass everything, as if tuples of a far future had come."""
+        self.watermark = FAR_FUTURE_MS
+        self.settle()
 
     def table(self) -> pa.Table:
         """Return all results so far."""

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
+from tests.conftest import SPARK
 from tests.spark.command import run_many
 
 pytest.importorskip("pyspark")
-pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
+pytestmark = [SPARK, pytest.mark.timeout(900), pytest.mark.long]
 
 
 def test_benchmarks_on_spark_report(tmp_path):

@@ -7,10 +7,11 @@ import signal
 
 import pytest
 
+from tests.conftest import SPARK
 from tests.spark.command import processes_of, run_many, start, wait_until
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [SPARK, pytest.mark.timeout(900)]
 
 
 def test_the_demo_on_spark_checks_itself(tmp_path):

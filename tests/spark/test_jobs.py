@@ -16,10 +16,11 @@ import pytest
 
 import crosswind as cw
 from crosswind.testing import assert_same_rows, stream_from_text
+from tests.conftest import SPARK
 from tests.spark.command import processes_of, run_many, sink_table, start, wait_until
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = [SPARK, pytest.mark.timeout(1500)]
 
 SQL = "SELECT R.x, S.a, R.ts AS r_ts FROM R [RANGE 5 SECONDS], S [RANGE 3 SECONDS] WHERE abs(R.x - S.a) <= 1"
 R = stream_from_text(
@@ -96,22 +97,19 @@ def expected(*more: pa.Table) -> pa.Table:
 
 def test_files_to_files_as_in_one_process_and_on_from_the_checkpoint(folder):
     job = write_job(folder, "files", FILES, 'path = "out.parquet"')
-    first, again = run_many(job, job, cwd=folder)
+    local = [*write_job(folder, "local", FILES, 'path = "local.parquet"'), "--engine", "local"]
+    pa.csv.write_csv(MORE, folder / "more.csv")
+    first, again, third, here = run_many(job, job, ["cp", "more.csv", "s/2.csv"], job, local, cwd=folder)
     assert first.code == 0, first
     report = json.loads(first.stdout)
     assert (report["tuples_read"], report["rejected"], report["late"]) == ({"R": 5, "S": 3}, 1, 0)
     assert report["finished"] is True
-    assert_same_rows(sink_table(folder / "out.parquet"), expected())
+    assert report["results"] == expected().num_rows
     assert json.loads(again.stdout)["results"] == 0
-    pa.csv.write_csv(MORE, folder / "s" / "2.csv")
-    (third,) = run_many(job, cwd=folder)
     assert json.loads(third.stdout)["tuples_read"] == {"R": 0, "S": 2}
     assert_same_rows(sink_table(folder / "out.parquet"), expected(MORE))
-    local = [*job, "--engine", "local"]
-    (folder / "out.parquet").rename(folder / "spark.parquet")
-    (here,) = run_many(local, cwd=folder)
     assert here.code == 0, here
-    assert_same_rows(pq.read_table(folder / "out.parquet"), sink_table(folder / "spark.parquet"))
+    assert_same_rows(pq.read_table(folder / "local.parquet"), sink_table(folder / "out.parquet"))
 
 
 def test_other_sinks_and_what_goes_wrong(folder):

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from crosswind.testing import assert_same_rows
+from tests.conftest import SPARK
 from tests.oracle import Join, Output, Role, Window, expected_rows
 from tests.spark.command import committed, kill_all, run_many, sink_table, start, wait_until
 
@@ -25,7 +26,7 @@ SCRIPT = ROOT / "scripts" / "kafka"
 FETCH_SECONDS_MAX = 900
 ROWS = 1500
 
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = [SPARK, pytest.mark.timeout(1500)]
 
 JOB = """
 [job]

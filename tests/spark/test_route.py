@@ -137,18 +137,22 @@ def test_the_cells_of_a_tuple_do_not_depend_on_its_place(layout):
     assert places(spec, given) == places(spec, mixed)
 
 
+def pack(table: pa.Table, packer: Pack) -> list[pa.RecordBatch]:
+    return list(packer(table.select(list(packer.columns)).to_batches()))
+
+
 def test_tuples_that_join_nothing_go_nowhere_but_tell_the_time():
     table = pa.table({"x": pa.array([1, 50], pa.int64()), "ts": pa.array([3, 9], pa.int64())})
     sql = "SELECT R.x FROM R [RANGE 5], S [RANGE 5] WHERE R.x < 10 AND R.x = S.x"
     spec = make_spec(sql, {"R": table.schema, "S": table.schema})
     keys = cell_keys(spec.layout.total, 2)
     for rows, sent in ((table, 1), (table.slice(1), 0)):
-        (packed,) = Pack(spec, 0, keys)(rows.to_batches())
+        (packed,) = pack(rows, Pack(spec, 0, keys))
         assert packed.schema == PACKED_SCHEMA
         sizes = packed.filter(packed.column("block").is_valid()).column("tuples").to_pylist()
         assert (sum(sizes), sum(packed.column("tuples").to_pylist())) == (sent, rows.num_rows)
         assert max(packed.column("time").cast(pa.int64()).to_pylist()) == 9000
-        (packed,) = Pack(spec, 0, keys, streaming=False)(rows.to_batches())
+        (packed,) = pack(rows, Pack(spec, 0, keys, streaming=False))
         assert set(packed.column("time").to_pylist()) <= {None}
 
 
@@ -156,7 +160,7 @@ def test_a_time_beyond_the_watermark_is_refused():
     table = pa.table({"x": pa.array([1], pa.int64()), "ts": pa.array([2**62], pa.int64())})
     spec = make_spec("SELECT R.x FROM R [RANGE 5], S [RANGE 5]", {"R": table.schema, "S": table.schema})
     with pytest.raises(cw.InputError, match=r"too great for Spark's watermark.*milliseconds.*nearer origin"):
-        list(Pack(spec, 0, cell_keys(spec.layout.total, 2))(table.to_batches()))
+        pack(table, Pack(spec, 0, cell_keys(spec.layout.total, 2)))
 
 
 # ---------------------------------------------------------------------------------- keys
