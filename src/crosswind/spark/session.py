@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 from crosswind.errors import CrosswindWarning, InputError
+from crosswind.spark import daemon
 
 __all__ = ["check_stateful", "cores_of", "settings"]
 
@@ -45,7 +46,7 @@ def settings(cells: int | None = None, *, preload: bool = True) -> dict[str, str
         _PARTITIONS: str(cells or os.cpu_count() or 1),
         _ARROW_ROWS: "65536",
     }
-    return wanted | ({_DAEMON: "crosswind.spark.daemon"} if preload else {})
+    return wanted | ({_DAEMON: daemon.__name__} if preload else {})
 
 
 def check_stateful(spark: Any, cells: int) -> None:
