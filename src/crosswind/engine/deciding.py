@@ -51,7 +51,6 @@ class Decider:
     ) -> None:
         self._checks, self._bits = checks, bits
         self._window, self._probe, self._skip = window, probe, skip
-        self._theirs = slice(skip, skip + len(window))
         self._program: tuple[MaskSpec, _Ints, Any] | None = None
         self._users: list[list[int]] = []
         self._kernels: dict[Any, Any] = {}
@@ -66,10 +65,8 @@ class Decider:
 
         spec, table, _ = self._program or self._compiled()
         residents = matches.residents
-        facts = Facts(
-            nulls=any(v.has_nulls for v in own) or bool(residents.nulls[self._theirs].any()),
-            nans=any(v.has_nans for v in own) or bool(residents.nans[self._theirs].any()),
-        )
+        nulls, nans = residents.facts(self._skip, self._skip + len(self._window))
+        facts = Facts(nulls or any(v.has_nulls for v in own), nans or any(v.has_nans for v in own))
         if facts not in self._kernels:
             self._kernels[facts] = mask_kernel(spec, facts)
         probe = np.array([pointer for vector in own for pointer in vector.pointers()], dtype=np.int64)

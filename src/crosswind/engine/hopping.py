@@ -15,6 +15,7 @@ from crosswind.engine.probe import Bounds, Search, Searcher
 from crosswind.engine.spans import Limits, Reach, Spans, Turn, hull
 from crosswind.engine.strategy import Matches, PairFaultError
 from crosswind.io.arrow import leaf_columns
+from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop
@@ -105,7 +106,13 @@ class Hopping:
         for need in self._needs:
             at = intakes[need.unit].keys + need.index
             self._read.append((need.unit, at, intakes[need.unit].layouts[at]))
-        self._decider = Decider(self._checks, bits, self._slots, self._probe_slots, intakes[hop.target].keys)
+        bare = tuple(slots.rewrite_formula(check) for check in hop.bare)
+        self._keys = intakes[hop.target].keys
+        self._is_settled = not self._is_shared and bare == (And(()),)
+        self._deciders = [
+            Decider(checks, bits, self._slots, self._probe_slots, self._keys) for checks in (bare, self._checks)
+        ]
+        self._is_sole = len(bank) == 1 and self._spans.since == INT64_MIN
         read = [leaf for d in dimensions for c in d.conditions for leaf in leaf_columns([c.atom])]
         read += [d.partner for d in dimensions if d.partner is not None]
         units = set().union(*(roles_of(expr) for expr in read), {slot.unit for slot in self._probe_slots})
@@ -154,7 +161,7 @@ class Hopping:
         ``beside`` are combinations that have nothing to do with what this hop looks for;
         they meet what it finds later, so that their product is not searched pair by pair.
         """
-        partial = partial.wanted(self._all_bits)
+        partial = partial if self._is_sole else partial.wanted(self._all_bits)
         residents = self._window.residents(self._copy)
         if not len(partial) or not residents.items:
             return
@@ -182,7 +189,7 @@ class Hopping:
         if self._is_shared:
             block = self._block(partial) if block is None else block
             own = [block.columns[self._needs[slot]] for slot in self._probe_slots]
-            masks = self._decider.masks(own, partial.cells, matches)
+            masks = self._deciders[self._has_nulls(matches.residents)].masks(own, partial.cells, matches)
         units = (*partial.units, self.hop.target)
         cells = np.empty((len(partial.cells) + 4, len(matches)), dtype=np.int64)
         count = combine_kernels().grow(
@@ -205,7 +212,7 @@ class Hopping:
         if self._done:
             for whole in [grown] if beside is None else self._product(beside, grown, turn):
                 for query, bits in self._done.items():
-                    mine = whole.wanted(bits)
+                    mine = whole if self._is_sole else whole.wanted(bits)
                     if len(mine):
                         yield query, mine
         for hop in self.onward:
@@ -310,10 +317,15 @@ class Hopping:
 
     def _probe(self, block: Block, bounds: Bounds, residents: Residents) -> Iterator[Matches]:
         try:
-            yield from self._searcher.find_within(block, bounds, residents)
+            settled = self._is_settled and not self._has_nulls(residents)
+            yield from self._searcher.find_within(block, bounds, residents, settled=settled)
         except PairFaultError as fault:
             fault.terms = fault.terms or self.hop.terms
             raise
+
+    def _has_nulls(self, residents: Residents) -> bool:
+        """Whether tuples of the window may hold nulls, which a box does not tell from values."""
+        return residents.facts(self._keys, self._keys + len(self._slots))[0]
 
     def _alike(self, partial: Partial) -> tuple[_Ints, _Ints, int] | None:
         """Group combinations that look for the same: their order by group, where groups start, how many there are.

@@ -233,7 +233,8 @@ class Intake:
         shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
         raise ArithmeticOverflowError(
             f"stream '{self._unit.stream.name}': computing {' and '.join(texts)}{self._whose(exprs)} left the 64-bit "
-            f"range for the tuple ({shown}). The batch was not taken. Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
+            f"range for the tuple ({shown}). The batch was not taken. Correct the tuple, or compute in DOUBLE with "
+            f"CAST(... AS DOUBLE)."
         )
 
     def _whose(self, exprs: tuple[Expr, ...]) -> str:

@@ -37,6 +37,9 @@ _BLOCK = 4096
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
 
+_CACHED = 1 << 14
+"""Tuples that stay in the processor's caches, so that the order does not matter."""
+
 
 class Bounds:
     """What each of ``count`` probes may meet, where it does not follow from their own times.
@@ -198,14 +201,19 @@ class Searcher:
         for found in self.find_within(block, bounds, residents):
             yield found.copy()
 
-    def find_within(self, block: Block, bounds: Bounds | None, residents: Residents) -> Iterator[Matches]:
-        """Yield the matches within ``bounds`` (None: those of the block's own times), each valid until the next."""
+    def find_within(
+        self, block: Block, bounds: Bounds | None, residents: Residents, *, settled: bool = False
+    ) -> Iterator[Matches]:
+        """Yield the matches within ``bounds`` (None: those of the block's own times), each valid until the next.
+
+        ``settled``: there is nothing to be checked beyond the box.
+        """
         if not residents.items:
             return
         if self._dimensions:
             present = self._boxes(block, bounds)
             if present:
-                yield from self._search(block, residents, present)
+                yield from self._search(block, residents, present, self._checks and not settled)
         elif bounds is not None:
             yield from self._scan(block, bounds, residents)
 
@@ -268,11 +276,11 @@ class Searcher:
             self._kernels["box"] = box_kernel(self._bits, _BLOCK)
         return self._kernels["box"]
 
-    def _search(self, block: Block, residents: Residents, present: int) -> Iterator[Matches]:
+    def _search(self, block: Block, residents: Residents, present: int, checks: bool) -> Iterator[Matches]:
         scratch = self._scratch
         order = scratch.order[:present]
         self._index.see(scratch.low_values, scratch.high_values, order)
-        if present > _SORT_FROM and "band" in residents.kinds:
+        if present > _SORT_FROM and "band" in residents.kinds and residents.size > _CACHED:
             axis = int(residents.runs[residents.runs[:, 5] == 1, 9][-1]) & 15
             order = order[np.argsort(scratch.low_values[axis][order])]
         kernel = self._box_kernel()
@@ -294,7 +302,7 @@ class Searcher:
                 out_j,
                 state,
             )
-            if count and self._checks:
+            if count and checks:
                 count = self._recheck(block, residents, count)
             if count:
                 yield Matches(residents, out_w[:count], out_i[:count], out_j[:count])
@@ -341,12 +349,9 @@ class Searcher:
     def _facts(self, block: Block, residents: Residents) -> Any:
         from crosswind.kernel.emit import Facts
 
-        theirs = self._window_slots
+        nulls, nans = residents.facts(self._window_slots.start, self._window_slots.stop)
         own = [block.columns[k] for k in self._slots]
-        return Facts(
-            nulls=any(column.has_nulls for column in own) or bool(residents.nulls[theirs].any()),
-            nans=any(column.has_nans for column in own) or bool(residents.nans[theirs].any()),
-        )
+        return Facts(nulls or any(c.has_nulls for c in own), nans or any(c.has_nans for c in own))
 
     def _pair_table(self, block: Block, bounds: Bounds | None = None) -> npt.NDArray[np.int64]:
         """Return the addresses of bounds (if they are to be checked) and slots of the probing tuples."""

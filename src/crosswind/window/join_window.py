@@ -67,6 +67,7 @@ class Residents:
             self.nans |= item.nans()
         self.kinds = frozenset(item.arrangement.kind for item in items if item.arrangement is not None)
         self._addresses_at = address(self.addresses)
+        self._facts: dict[tuple[int, int], tuple[bool, bool]] = {}
         self._positions: npt.NDArray[np.int64] | None = None
         self._times: npt.NDArray[np.int64] | None = None
 
@@ -76,6 +77,17 @@ class Residents:
         if self._positions is None:
             self._positions = np.ascontiguousarray(np.hstack([self.runs[:, 1:3], self.addresses.T]))
         return self._positions
+
+    @property
+    def size(self) -> int:
+        """How many tuples there are."""
+        return int(self.runs[:, 0].sum())
+
+    def facts(self, first: int, end: int) -> tuple[bool, bool]:
+        """Return whether columns ``first`` up to ``end`` may hold a null, and whether a NaN."""
+        if (first, end) not in self._facts:
+            self._facts[first, end] = bool(self.nulls[first:end].any()), bool(self.nans[first:end].any())
+        return self._facts[first, end]
 
     @property
     def times_at(self) -> int:
@@ -96,6 +108,7 @@ class Residents:
             self.nulls |= item.nulls()
             self.nans |= item.nans()
             self._positions = self._times = None
+            self._facts.clear()
         head[0], head[3], head[4] = item.length, item.time_min, item.time_max
 
 
