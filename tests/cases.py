@@ -503,14 +503,28 @@ def make_outer_shape(seed: int) -> Shape:
     return Shape(seed, maker.columns, tuple(maker.roles), maker.times, where, None, True, kind, after)
 
 
-def make_case(shape: Shape, data_seed: int) -> TestCase:
-    """Return data set number ``data_seed`` for ``shape``, with windows to match."""
+def make_many(shape: Shape, data_seed: int) -> dict[str, TestCase]:
+    """Return queries over the streams of one data set: they differ in windows, and in how much they ask."""
+    rng = random.Random(f"many {shape.seed} {data_seed}")
+    made = {"q0": make_case(shape, data_seed)}
+    for number in range(1, rng.randint(2, 4)):
+        where = tuple(term for term in shape.where if rng.random() < 0.7) or shape.where
+        other = make_case(replace(shape, where=where, join_on=False), data_seed, windows_seed=number)
+        made[f"q{number}"] = replace(other, join=replace(other.join, tables=made["q0"].join.tables))
+    return made
+
+
+def make_case(shape: Shape, data_seed: int, windows_seed: int | None = None) -> TestCase:
+    """Return data set number ``data_seed`` for ``shape``, with windows to match (or others for the same data)."""
     rng = random.Random(f"data {shape.seed} {data_seed}")
     plan = streams.plan(rng, shape.columns, shape.times)
     if len(shape.roles) > 2:  # the oracle looks at every combination
         most = {3: 40, 4: 14}.get(len(shape.roles), 8)
         plan = replace(plan, rows={name: min(count, most) for name, count in plan.rows.items()})
     windows = [plan.window(rng, name) for name, _ in shape.roles]
+    if windows_seed is not None:
+        other = random.Random(f"windows {shape.seed} {data_seed} {windows_seed}")
+        windows = [plan.window(other, name) for name, _ in shape.roles]
     tables = {name: plan.table(rng, name, columns, shape.times[name]) for name, columns in shape.columns.items()}
     roles = tuple(
         Role(name, alias, window.window, shape.times[name])

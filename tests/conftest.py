@@ -159,6 +159,42 @@ class EngineConfig:
                 warnings.simplefilter("ignore", cw.LateTupleWarning)
             return self._live(sql, tables, time, times, random.Random(f"live {seed}"), strict)
 
+    def join_many(
+        self,
+        queries: Mapping[str, str],
+        tables: Mapping[str, pa.Table],
+        times: dict[str, str],
+        seed: int,
+    ) -> dict[str, pa.Table]:
+        """Return the results of queries that share a join over finite tables."""
+        import crosswind as cw
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cw.NullTimeWarning)
+            if self.mode == "run":
+                with self.small_windows():
+                    return dict(cw.run(dict(queries), dict(tables), time=times, **self.options))
+            return self._live_many(queries, tables, times, random.Random(f"live {seed}"))
+
+    def _live_many(
+        self, queries: Mapping[str, str], tables: Mapping[str, pa.Table], times: dict[str, str], rng: random.Random
+    ) -> dict[str, pa.Table]:
+        lateness = {name: disorder(tables[name].column(times[name])) for name in tables}
+        options = {"time": times, "lateness": spell_lateness(lateness, tables, times)}
+        schemas = {name: table.schema for name, table in tables.items()}
+        steps = plan_steps(tables, rng)
+        stop = rng.randrange(len(steps) + 1) if self.mode == "restore" else -1
+        join = self.open(dict(queries), schemas, **options)
+        parts = []
+        for number, step in enumerate(steps):
+            if number == stop:
+                snapshot = join.snapshot()
+                join.close()
+                join = self.open(dict(queries), schemas, restore=snapshot, **options)
+            parts.append(join.push(step.stream, tables[step.stream].slice(step.start, step.stop - step.start)))
+        parts.append(join.finish())
+        return {name: pa.concat_tables([part[name] for part in parts]) for name in queries}
+
     def _on_spark(
         self,
         sql: str,

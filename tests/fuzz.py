@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tests.cases import Shape, TestCase, make_case, make_outer_shape, make_shape
+from tests.cases import Shape, TestCase, make_case, make_many, make_outer_shape, make_shape
 from tests.conftest import ENGINES, KERNEL_CACHE, ON_SPARK, ON_STREAMS, ROOT, EngineConfig, use_kernel_cache
 from tests.oracle import OracleOverflowError, assert_same, expected_rows, without
 
@@ -74,6 +74,41 @@ def check(case: TestCase, engine: EngineConfig) -> Verdict:
         return Verdict("unknown")
     assert_same(expected, outcome.table, command(case, engine), case.approx)
     return Verdict("same", len(expected))
+
+
+def check_many(cases: dict[str, TestCase], engine: EngineConfig) -> Verdict:
+    """Run the queries of one data set in one join, and compare each with the oracle."""
+    import crosswind as cw
+
+    first = cases["q0"]
+    queries = {name: case.sql for name, case in cases.items()}
+    try:
+        found = engine.join_many(queries, first.tables, first.times, first.data_seed)
+    except (cw.UnsupportedError, cw.QueryError) as error:
+        return Verdict("refused", report=str(error))
+    except cw.ArithmeticOverflowError:
+        if any(case.may_overflow for case in cases.values()):
+            return Verdict("overflow")
+        raise
+    rows = 0
+    for name, case in cases.items():
+        try:
+            expected = expected_rows(case.join, {})
+        except OracleOverflowError:
+            return Verdict("unknown")
+        again = f"{command(case, engine)} --many ({name})\n{case.sql}"
+        assert_same(expected, found[name], again, case.approx)
+        rows += len(expected)
+    return Verdict("same", rows)
+
+
+def judge_many(shape: Shape, data_seed: int, engine: EngineConfig) -> Verdict:
+    """Run the queries of one data set; a failure becomes a verdict with a report."""
+    cases = make_many(shape, data_seed)
+    try:
+        return check_many(cases, engine)
+    except Exception as error:
+        return Verdict("failed", report=_report(cases["q0"], engine, error))
 
 
 def command(case: TestCase, engine: EngineConfig) -> str:
@@ -146,6 +181,7 @@ class Task:
     data_seeds: tuple[int, ...]
     engines: tuple[EngineConfig, ...]
     outer: bool
+    many: bool
 
 
 def perform(task: Task) -> list[Verdict]:
@@ -155,7 +191,7 @@ def perform(task: Task) -> list[Verdict]:
     verdicts = []
     for data_seed in task.data_seeds:
         engine = task.engines[(task.shape_seed + data_seed) % len(task.engines)]
-        verdict = judge(make_case(shape, data_seed), engine)
+        verdict = judge_many(shape, data_seed, engine) if task.many else judge(make_case(shape, data_seed), engine)
         verdicts.append(verdict)
         if verdict.kind == "failed":
             break  # the other data sets would mostly fail for the same reason
@@ -167,14 +203,16 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
     known = (*ENGINES, ON_SPARK, ON_STREAMS)
     asked = ON_SPARK.id if options.spark else options.engine
     engines = tuple(e for e in known if e.id == asked) if asked else ENGINES
+    if options.many:  # the engines that many queries can share
+        engines = tuple(e for e in engines if e.name == "kang" and e.mode in ("run", "push", "restore"))
     if not engines:
         raise SystemExit(f"no engine {asked!r}; there are {', '.join(e.id for e in known)}")
     if options.shape is not None:
-        yield Task(options.shape, tuple(options.data or range(options.per_shape)), engines, options.outer)
+        yield Task(options.shape, tuple(options.data or range(options.per_shape)), engines, options.outer, options.many)
         return
     first = options.seed * SHAPES_PER_SEED
     for number in range(-(-options.cases // options.per_shape)):
-        yield Task(first + number, tuple(range(options.per_shape)), engines, options.outer)
+        yield Task(first + number, tuple(range(options.per_shape)), engines, options.outer, options.many)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -187,6 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", help="only this one, for example kang-scan-push")
     parser.add_argument("--spark", action="store_true", help="static frames on Spark, a session a job")
     parser.add_argument("--outer", action="store_true", help="outer, semi and anti joins instead of inner ones")
+    parser.add_argument("--many", action="store_true", help="several queries in one join")
     parser.add_argument("--shape", type=int, help="only this shape")
     parser.add_argument("--data", type=int, nargs="*", help="only these data sets, with --shape")
     options = parser.parse_args(arguments)

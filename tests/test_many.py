@@ -242,3 +242,39 @@ def test_what_cannot_be_added_or_dropped(call, error, message):
             call(join)
         join.push("R", {"ts": [1], "a": [1], "b": [1], "c": [1]})
         assert join.push("S", {"ts": [1], "d": [1], "e": [1]})["x"].num_rows == 1
+
+
+WIDE = {
+    name: pa.schema([("ts", pa.int64()), *((column, pa.int64()) for column in columns)])
+    for name, columns in COLUMNS.items()
+}
+CALM = "SELECT R.a FROM R [RANGE 9], S [RANGE 9] WHERE R.a = S.d"
+FAULTY = {
+    "in a pair": "SELECT R.a FROM R [RANGE 9], S [RANGE 9] WHERE R.a = S.d AND R.b * S.e > 7",
+    "without a key": "SELECT R.a FROM R [RANGE 9], S [RANGE 9] WHERE R.b * S.e > 7",
+    "in a tuple": "SELECT R.a FROM R [RANGE 9], S [RANGE 9] WHERE R.a = S.d AND S.e * S.e > R.b",
+    "in SELECT": "SELECT R.b * S.e AS x FROM R [RANGE 9], S [RANGE 9] WHERE R.a = S.d",
+    "in the third": "SELECT R.a FROM R [RANGE 9], S [RANGE 9], T [RANGE 9] WHERE R.a = S.d AND T.f * S.e = R.b",
+}
+
+
+@pytest.mark.parametrize("where", FAULTY)
+def test_an_overflow_names_its_query_and_nothing_is_half_applied(where: str):
+    large = 1 << 40
+    with cw.open({"calm": CALM, "faulty": FAULTY[where]}, WIDE) as join:
+        join.push("R", {"ts": [1], "a": [1], "b": [large], "c": [1]})
+        if "T" in join.streams:
+            join.push("T", {"ts": [1], "f": [large], "g": [1]})
+        before = join.stats
+        with pytest.raises(cw.ArithmeticOverflowError, match=r"quer.*'faulty'.*The batch was not taken") as caught:
+            join.push("S", {"ts": [2, 3], "d": [1, 1], "e": [1, large]})
+        assert "calm" not in str(caught.value)
+        after = join.stats
+        assert (after.window_tuples, after.results, after.watermarks) == (
+            before.window_tuples,
+            before.results,
+            before.watermarks,
+        )
+        assert join.push("S", {"ts": [2], "d": [1], "e": [1]})["calm"].num_rows == 1
+        join.drop("faulty")
+        assert join.push("S", {"ts": [3], "d": [1], "e": [large]})["calm"].num_rows == 1

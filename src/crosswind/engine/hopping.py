@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crosswind.engine.deciding import Decider
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
-from crosswind.engine.partial import Partial, first_found, merged
-from crosswind.engine.probe import Search, Searcher
-from crosswind.engine.result import Found
-from crosswind.engine.spans import Bounds, Limits, Spans, bounds_of, hull
-from crosswind.engine.strategy import Matches, Numbers, PairFaultError
+from crosswind.engine.partial import Partial, first_found
+from crosswind.engine.probe import Bounds, Search, Searcher
+from crosswind.engine.spans import Limits, Reach, Spans, Turn, hull
+from crosswind.engine.strategy import Matches, PairFaultError
 from crosswind.io.arrow import leaf_columns
-from crosswind.plan.bounds import machine_literal
+from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop
 from crosswind.plan.logic import And, Formula, Or, atoms_of
-from crosswind.plan.physical import Storage, machine_dtype
 from crosswind.plan.program import Slot, SlotTable
-from crosswind.query.tree import Expr, Literal, roles_of, walk
-from crosswind.window.arrival import Release
+from crosswind.query.tree import Expr, roles_of, walk
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.replicas import Replicas
-from crosswind.window.vector import Layout, Vector, address
-
-if TYPE_CHECKING:
-    from crosswind.kernel.mask import MaskSpec, Pattern
+from crosswind.window.vector import Layout
 
 __all__ = ["Hopping"]
 
@@ -39,7 +33,7 @@ _Ints = npt.NDArray[np.int64]
 _ALIKE_FROM = 64
 """Combinations from which on it pays to search once for those that look for the same."""
 
-_PORTION = 1 << 18
+_PORTION = 1 << 16
 """Combinations that are handed on at a time."""
 
 
@@ -85,28 +79,40 @@ class Hopping:
     ) -> None:
         self.hop = hop
         self.onward = onward
-        self.searched = self.met = 0
-        self._intakes = intakes
         self._window, self._copy = window, copy
-        self._bits = {term: np.uint64(1 << bank.index(term)) for term in hop.terms}
-        self._all_bits = np.bitwise_or.reduce(list(self._bits.values()))
-        classes: dict[Spans, np.uint64] = {}
-        for term, bit in self._bits.items():
-            span = spans[plan.terms[term].query]
-            classes[span] = classes.get(span, np.uint64(0)) | bit
-        self._spans = hull(classes)
-        self._limits = Limits(classes, (*hop.joined, hop.target))
+        bits = {term: 1 << bank.index(term) for term in hop.terms}
+        self._all_bits = word(sum(bits.values()))
+        self._classes: dict[Spans, int] = {}
+        self._done: dict[int, int] = {}
+        for term, bit in bits.items():
+            query = plan.terms[term].query
+            self._classes[spans[query]] = self._classes.get(spans[query], 0) | bit
+            if term in hop.done:
+                self._done[query] = self._done.get(query, 0) | bit
+        self._done = {query: word(mine) for query, mine in self._done.items()}
+        self._spans = hull(self._classes)
+        self._limits: dict[tuple[int, ...], Limits] = {}
+        self._reaches: dict[tuple[int, tuple[int, ...]], Reach] = {}
         slots = SlotTable.of(tuple(unit.slots for unit in plan.units))
         self._checks = tuple(slots.rewrite_formula(check) for check in hop.checks)
-        self._masked = len(hop.terms) > 1
+        self._is_shared = len(hop.terms) > 1
         self._slots = tuple(Slot(e.type, hop.target, k) for k, e in enumerate(plan.units[hop.target].slots))
         used = (node for check in self._checks for atom in atoms_of(check) for node in _slots_in(atom.expr))
         self._probe_slots = tuple(dict.fromkeys(slot for slot in used if slot.unit != hop.target))
         dimensions = _aligned(hop.dimensions, plan.accesses[hop.target].dimensions, own)
-        self._needs: dict[Expr, int] = {}
+        self._needs: dict[Slot, int] = {}
         self._searcher = Searcher(self._search(plan, dimensions, slots), index)
-        self._program: tuple[MaskSpec, npt.NDArray[np.int64], list[Vector | npt.NDArray[np.uint64]]] | None = None
-        self._kernels: dict[Any, Any] = {}
+        self._read: list[tuple[int, int, Layout]] = []
+        for need in self._needs:
+            at = intakes[need.unit].keys + need.index
+            self._read.append((need.unit, at, intakes[need.unit].layouts[at]))
+        bare = tuple(slots.rewrite_formula(check) for check in hop.bare)
+        self._keys = intakes[hop.target].keys
+        self._is_settled = not self._is_shared and bare == (And(()),)
+        self._deciders = [
+            Decider(checks, bits, self._slots, self._probe_slots, self._keys) for checks in (bare, self._checks)
+        ]
+        self._is_sole = len(bank) == 1 and self._spans.since == INT64_MIN
         read = [leaf for d in dimensions for c in d.conditions for leaf in leaf_columns([c.atom])]
         read += [d.partner for d in dimensions if d.partner is not None]
         units = set().union(*(roles_of(expr) for expr in read), {slot.unit for slot in self._probe_slots})
@@ -123,7 +129,7 @@ class Hopping:
             plain = expr if isinstance(expr, Slot) else slots.rewrite_leaf(expr)
             self._needs.setdefault(plain, len(self._needs))
         condition: Formula = self._checks[0]
-        if self._masked:
+        if self._is_shared:
             condition = And(()) if dimensions else Or(self._checks)
         return Search(
             PairSpec(
@@ -148,72 +154,87 @@ class Hopping:
     # -- following ---------------------------------------------------------------
 
     def follow(
-        self, partial: Partial, released: list[Release | None] | None, beside: Partial | None = None
+        self, partial: Partial, turn: Turn | None, beside: Partial | None = None
     ) -> Iterator[tuple[int, Partial]]:
-        """Yield what the combinations become that go this way: terms, and their complete combinations.
+        """Yield what the combinations become that go this way: queries, and their complete combinations.
 
         ``beside`` are combinations that have nothing to do with what this hop looks for;
         they meet what it finds later, so that their product is not searched pair by pair.
         """
-        if partial.mask is not None:
-            alive = (partial.mask & self._all_bits) != 0
-            if not alive.all():
-                partial = partial.take(np.flatnonzero(alive))
+        partial = partial if self._is_sole else partial.wanted(self._all_bits)
         residents = self._window.residents(self._copy)
         if not len(partial) or not residents.items:
             return
-        bounds = self._bounds(partial, released)
+        bounds = self._bounds(self.hop.target, partial, turn)
         if self.is_product and beside is None:
-            grown = self._everything(partial, bounds, residents)
+            grown = self._everything(bounds, residents, turn)
             if len(grown):
-                yield from self._hand_on(grown, released, partial)
+                yield from self._hand_on(grown, turn, partial)
             return
         if beside is not None:
-            bounds = self._bounds(beside, released).narrow(bounds)
-        self.searched += len(partial) * len(self._window)
-        for at, found in self._find(partial, bounds, residents):
-            mask = None if partial.mask is None else partial.mask[at] & self._all_bits
-            if self._masked and mask is not None:
-                mask = self._decide(partial, at, found, mask)
-            grown = self._in_windows(partial.joined(at, self.hop.target, found, mask), released)
-            self.met += len(grown)
+            bounds.narrow(self._bounds(self.hop.target, beside, turn))
+        for block, matches in self._find(partial, bounds, residents):
+            grown = self._grown(partial, block, matches, turn)
             if len(grown):
-                yield from self._hand_on(grown, released, beside)
+                yield from self._hand_on(grown, turn, beside)
 
-    def _in_windows(self, grown: Partial, released: list[Release | None] | None) -> Partial:
-        """Leave out what no term wants; where windows differ, a term may want less than was searched."""
-        if grown.mask is None:
-            return grown
-        if self._limits:
-            self._limits.cut(grown.mask, grown, released)
-        rows = np.flatnonzero(grown.mask)
-        return grown if len(rows) == len(grown) else grown.take(rows)
+    def _grown(self, partial: Partial, block: Block | None, matches: Matches, turn: Turn | None) -> Partial:
+        """Return the combinations with what they met, as far as some term wants them.
 
-    def _hand_on(
-        self, grown: Partial, released: list[Release | None] | None, beside: Partial | None
-    ) -> Iterator[tuple[int, Partial]]:
+        Where windows differ, a term may want less than was searched.
+        """
+        from crosswind.kernel.combine import combine_kernels
+
+        masks = _NOBODY
+        if self._is_shared:
+            block = self._block(partial) if block is None else block
+            own = [block.columns[self._needs[slot]] for slot in self._probe_slots]
+            masks = self._deciders[self._has_nulls(matches.residents)].masks(own, partial.cells, matches)
+        units = (*partial.units, self.hop.target)
+        cells = np.empty((len(partial.cells) + 4, len(matches)), dtype=np.int64)
+        count = combine_kernels().grow(
+            partial.cells,
+            matches.probes,
+            matches.which,
+            matches.rows,
+            len(matches),
+            masks,
+            self._all_bits,
+            matches.residents.runs,
+            turn is not None,
+            self._limits_of(units).words(turn),
+            cells,
+        )
+        return Partial(units, (*partial.homes, matches.residents), cells, count)
+
+    def _hand_on(self, grown: Partial, turn: Turn | None, beside: Partial | None) -> Iterator[tuple[int, Partial]]:
         """Yield complete combinations, and let the others go onward."""
-        if self.hop.done:
-            for whole in [grown] if beside is None else self._product(beside, grown, released):
-                for term in self.hop.done:
-                    if whole.mask is None:
-                        yield term, whole
-                        continue
-                    mine = np.flatnonzero(whole.mask & self._bits[term])
+        if self._done:
+            for whole in [grown] if beside is None else self._product(beside, grown, turn):
+                for query, bits in self._done.items():
+                    mine = whole if self._is_sole else whole.wanted(bits)
                     if len(mine):
-                        yield term, whole if len(mine) == len(whole) else whole.take(mine)
+                        yield query, mine
         for hop in self.onward:
             if beside is None:
-                yield from hop.follow(grown, released)
-            elif not hop.is_product and all(unit in grown.places for unit in hop.refers):
-                yield from hop.follow(grown, released, beside)
+                yield from hop.follow(grown, turn)
+            elif not hop.is_product and all(unit in grown.units for unit in hop.refers):
+                yield from hop.follow(grown, turn, beside)
             else:
-                for whole in self._product(beside, grown, released):
-                    yield from hop.follow(whole, released)
+                for whole in self._product(beside, grown, turn):
+                    yield from hop.follow(whole, turn)
 
-    def _bounds(self, partial: Partial, released: list[Release | None] | None) -> Bounds:
-        """Return what the longest windows let the combinations meet here."""
-        return bounds_of(self._spans, self.hop.target, partial, released)
+    def _bounds(self, target: int, partial: Partial, turn: Turn | None) -> Bounds:
+        """Return what the longest windows let the combinations meet in the window of ``target``."""
+        key = (target, partial.units)
+        if key not in self._reaches:
+            self._reaches[key] = Reach(self._spans, *key)
+        return self._reaches[key].of(partial, turn)
+
+    def _limits_of(self, units: tuple[int, ...]) -> Limits:
+        if units not in self._limits:
+            self._limits[units] = Limits(self._classes, units)
+        return self._limits[units]
 
     # -- products ----------------------------------------------------------------
 
@@ -222,129 +243,118 @@ class Hopping:
         """Whether every tuple of the window goes with every combination."""
         return not self.refers and not self.hop.dimensions and all(check == And(()) for check in self._checks)
 
-    def _everything(self, partial: Partial, bounds: Bounds, residents: Residents) -> Partial:
+    def _everything(self, bounds: Bounds, residents: Residents, turn: Turn | None) -> Partial:
         """Return the tuples of the window that some combination may meet."""
-        whole = bounds.widest()
         block = Block(np.zeros(1, dtype=np.int64), ())
-        parts = list(self._probe(block, whole, residents))
-        which, rows = (
-            np.concatenate([np.empty(0, dtype=np.int64), *(getattr(part, name) for part in parts)])
-            for name in ("which", "rows")
-        )
-        found = Found(residents, which, rows)
-        mask = None if partial.mask is None else np.full(len(rows), self._all_bits)
-        return first_found(self.hop.target, found, mask)
+        parts = [part.copy() for part in self._searcher.find_within(block, bounds.widest(), residents)]
+        empty = [np.empty(0, dtype=np.int64)]
+        which = np.concatenate(empty + [part.which for part in parts])
+        rows = np.concatenate(empty + [part.rows for part in parts])
+        return first_found(self.hop.target, residents, which, rows, self._all_bits, turn is not None)
 
-    def _product(self, beside: Partial, grown: Partial, released: list[Release | None] | None) -> Iterator[Partial]:
+    def _product(self, beside: Partial, grown: Partial, turn: Turn | None) -> Iterator[Partial]:
         """Yield, in portions, all combinations of both that their windows allow."""
-        bounds = {unit: bounds_of(self._spans, unit, beside, released) for unit in grown.places}
-        step = max(1, _PORTION // len(beside))
-        for start in range(0, len(grown), step):
-            chosen = np.arange(start, min(start + step, len(grown)), dtype=np.int64)
-            at = np.tile(np.arange(len(beside), dtype=np.int64), len(chosen))
-            to = np.repeat(chosen, len(beside))
-            fits = np.ones(len(at), dtype=np.bool_)
-            for unit, allowed in bounds.items():
-                numbers = grown.numbers[unit][to] if self._counted else None
-                fits &= allowed.allow(at, grown.times[unit][to], numbers)
-            mask = None
-            if beside.mask is not None and grown.mask is not None:
-                mask = beside.mask[at] & grown.mask[to] & self._all_bits
-                fits &= mask != 0
-            if not fits.all():
-                rows = np.flatnonzero(fits)
-                at, to, mask = at[rows], to[rows], None if mask is None else mask[rows]
-            whole = self._in_windows(merged(beside.take(at), grown.take(to), mask), released)
-            if len(whole):
-                yield whole
+        from crosswind.kernel.combine import combine_kernels
+
+        made = [self._bounds(unit, beside, turn) for unit in grown.units]
+        ends = np.stack([bounds.ends for bounds in made])
+        units, homes = (*beside.units, *grown.units), (*beside.homes, *grown.homes)
+        limits = self._limits_of(units).words(turn)
+        state = np.zeros(2, dtype=np.int64)
+        while state[0] < len(grown):
+            room = min(_PORTION, len(beside) * len(grown))
+            cells = np.empty((4 * len(units) + 1, room), dtype=np.int64)
+            count = combine_kernels().product(
+                beside.cells,
+                len(beside),
+                grown.cells,
+                len(grown),
+                ends,
+                made[0].counted,
+                self._all_bits,
+                limits,
+                state,
+                cells,
+            )
+            if count:
+                yield Partial(units, homes, cells, count)
 
     # -- searching ---------------------------------------------------------------
 
-    def _find(self, partial: Partial, bounds: Bounds, residents: Residents) -> Iterator[tuple[_Ints, Found]]:
-        """Yield, in portions, pairs: numbers of combinations, and the tuples that they met."""
+    def _find(self, partial: Partial, bounds: Bounds, residents: Residents) -> Iterator[tuple[Block | None, Matches]]:
+        """Yield, in portions, what the combinations met; with the block that probed, if it is of all of them."""
         groups = self._alike(partial)
         if groups is None:
             block = self._block(partial)
             for matches in self._probe(block, bounds, residents):
-                yield matches.probes, Found(residents, matches.which, matches.rows)
+                yield block, matches
             return
-        order, starts, counts = groups
-        block = self._block(partial.take(order[starts]))
-        for matches in self._probe(block, _loosened(bounds, order, starts), residents):
-            for at, pick in _spread(matches.probes, order, starts, counts):
-                found = Found(residents, matches.which[pick], matches.rows[pick])
-                rows = np.flatnonzero(bounds.allow(at, found.times, found.numbers if self._counted else None))
-                if len(rows):
-                    yield at[rows], found.take(rows)
+        from crosswind.kernel.combine import combine_kernels
+
+        kernels, (order, starts, count) = combine_kernels(), groups
+        loose = Bounds(count, bounds.counted)
+        kernels.loosen(bounds.ends, order, starts, count, bounds.counted, loose.ends)
+        loose.measure()
+        for found in self._probe(self._block(partial, order[starts[:count]]), loose, residents):
+            state = np.zeros(2, dtype=np.int64)
+            while state[0] < len(found):
+                met = np.empty((3, _PORTION), dtype=np.int64)
+                size = kernels.spread(
+                    found.probes,
+                    found.which,
+                    found.rows,
+                    len(found),
+                    order,
+                    starts,
+                    bounds.ends,
+                    bounds.counted,
+                    residents.runs,
+                    state,
+                    met,
+                )
+                if size:
+                    yield None, Matches(residents, met[1, :size], met[2, :size], met[0, :size])
 
     def _probe(self, block: Block, bounds: Bounds, residents: Residents) -> Iterator[Matches]:
-        numbers = bounds.numbers if self._counted else None
-        yield from self._searcher.find(block, numbers, residents, (bounds.low, bounds.high))
+        try:
+            settled = self._is_settled and not self._has_nulls(residents)
+            yield from self._searcher.find_within(block, bounds, residents, settled=settled)
+        except PairFaultError as fault:
+            fault.terms = fault.terms or self.hop.terms
+            raise
 
-    def _alike(self, partial: Partial) -> tuple[_Ints, _Ints, _Ints] | None:
-        """Group combinations that look for the same: their order by group, where groups start, their sizes.
+    def _has_nulls(self, residents: Residents) -> bool:
+        """Whether tuples of the window may hold nulls, which a box does not tell from values."""
+        return residents.facts(self._keys, self._keys + len(self._slots))[0]
+
+    def _alike(self, partial: Partial) -> tuple[_Ints, _Ints, int] | None:
+        """Group combinations that look for the same: their order by group, where groups start, how many there are.
 
         What a hop looks for often depends on some of the members only.
         """
-        if len(partial) < _ALIKE_FROM or len(self.refers) == len(partial.places):
+        count = len(partial)
+        if count < _ALIKE_FROM or len(self.refers) == len(partial.units):
             return None
-        keys = np.zeros(len(partial), dtype=np.int64)
-        for unit in self.refers:
-            _, inverse = np.unique(partial.keys(unit), return_inverse=True)
-            keys = keys * (int(inverse.max()) + 1) + inverse
-        order = np.argsort(keys, kind="stable")
-        ranked = keys[order]
-        starts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
-        if 2 * len(starts) > len(partial):
-            return None
-        return order, starts, np.diff(np.append(starts, len(order)))
+        from crosswind.kernel.combine import combine_kernels
 
-    def _block(self, partial: Partial) -> Block:
+        table = np.empty(1 << count.bit_length(), dtype=np.int64)
+        group_of, order, starts = (np.empty(count + 1, dtype=np.int64) for _ in range(3))
+        chosen = partial.members(self.refers)
+        groups = combine_kernels().group(partial.cells, count, chosen, count // 2, table, group_of, order, starts)
+        return (order, starts, groups) if groups else None
+
+    def _block(self, partial: Partial, rows: _Ints | None = None) -> Block:
         """Return what the search reads of the combinations, as tuples that probe."""
-        columns = []
-        for need in self._needs:
-            if not isinstance(need, Slot):
-                raise LookupError("what a hop reads is kept in slots")
-            intake = self._intakes[need.unit]
-            index = intake.keys + need.index
-            columns.append(partial.places[need.unit].column(index, intake.layouts[index]))
-        return Block(np.zeros(len(partial), dtype=np.int64), tuple(columns))
+        columns = tuple(partial.column(unit, index, layout, rows) for unit, index, layout in self._read)
+        return Block(partial.cells[1, : len(partial) if rows is None else len(rows)], columns)
 
-    # -- deciding ----------------------------------------------------------------
 
-    def _decide(
-        self, partial: Partial, at: _Ints, found: Found, given: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.uint64]:
-        """Return whose each candidate is."""
-        from crosswind.kernel.emit import Facts
-        from crosswind.kernel.mask import MaskSpec, mask_kernel, patterns_of
+_NOBODY = np.empty(0, dtype=np.int64)
 
-        skip = self._intakes[self.hop.target].keys
-        if self._program is None:
-            groups = patterns_of(self._checks)
-            spec = MaskSpec(self._slots, self._probe_slots, skip, tuple(groups))
-            self._program = (spec, *_constants(groups, [self._bits[term] for term in self.hop.terms]))
-        spec, table, _ = self._program
-        probing = self._block(partial)
-        own = [probing.columns[self._needs[slot]] for slot in self._probe_slots]
-        theirs = slice(skip, skip + len(self._slots))
-        residents = found.residents
-        facts = Facts(
-            nulls=any(v.has_nulls for v in own) or bool(residents.nulls[theirs].any()),
-            nans=any(v.has_nans for v in own) or bool(residents.nans[theirs].any()),
-        )
-        if facts not in self._kernels:
-            self._kernels[facts] = mask_kernel(spec, facts)
-        window = np.ascontiguousarray(np.hstack([residents.runs[:, 1:3], residents.addresses.T]))
-        probe = np.array([pointer for vector in own for pointer in vector.pointers()], dtype=np.int64)
-        masks, state = np.empty(len(at), dtype=np.uint64), np.zeros(6, dtype=np.int64)
-        alive = np.ascontiguousarray(partial.mask)
-        outcome = self._kernels[facts](
-            window, probe, found.which, found.rows, at, len(at), address(alive), table, masks, state
-        )
-        if outcome < 0:
-            raise PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
-        return masks & given
+
+def word(bits: int) -> int:
+    """Return the signed 64-bit integer with these bits."""
+    return bits - (1 << 64) if bits >> 63 else bits
 
 
 def _slots_in(expr: Expr) -> Iterator[Slot]:
@@ -356,48 +366,3 @@ def _aligned(asked: tuple[Dimension, ...], known: tuple[Dimension, ...], own: tu
     """Return the dimensions of a copy, with the conditions of a hop where it has some."""
     by_key = {(dimension.expr, dimension.hashed): dimension for dimension in asked}
     return tuple(by_key.get((known[k].expr, known[k].hashed), known[k]) for k in own) if asked else ()
-
-
-def _loosened(bounds: Bounds, order: _Ints, starts: _Ints) -> Bounds:
-    """Return, for groups of combinations, bounds that allow all that one of the group may meet."""
-    low = np.minimum.reduceat(bounds.low[order], starts)
-    high = np.maximum.reduceat(bounds.high[order], starts)
-    numbers = bounds.numbers
-    if numbers is not None:
-        least = np.minimum.reduceat(numbers.low[order], starts)
-        numbers = Numbers(least, np.maximum.reduceat(numbers.high[order], starts))
-    return Bounds(low, high, numbers)
-
-
-def _spread(groups: _Ints, order: _Ints, starts: _Ints, counts: _Ints) -> Iterator[tuple[_Ints, _Ints]]:
-    """Yield, in portions, the members of the matched ``groups`` and which match each belongs to."""
-    sizes = counts[groups]
-    ends = np.cumsum(sizes)
-    begin = 0
-    while begin < len(groups):
-        done = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, done + _PORTION, side="right")))
-        part = sizes[begin:end]
-        pick = np.repeat(np.arange(begin, end, dtype=np.int64), part)
-        within = np.arange(len(pick)) - np.repeat(np.cumsum(part) - part, part)
-        yield order[starts[groups[pick]] + within], pick
-        begin = end
-
-
-def _constants(
-    groups: dict[Pattern, list[tuple[int, tuple[Literal, ...]]]], bits: list[np.uint64]
-) -> tuple[npt.NDArray[np.int64], list[Vector | npt.NDArray[np.uint64]]]:
-    """Return the table of bits and constants that a mask kernel reads, and what its addresses point to."""
-    table: list[int] = []
-    kept: list[Vector | npt.NDArray[np.uint64]] = []
-    for pattern, users in groups.items():
-        mine = np.array([bits[number] for number, _ in users], dtype=np.uint64)
-        kept.append(mine)
-        table += [address(mine), len(users)]
-        for blank in pattern.blanks:
-            dtype = machine_dtype(blank.type)
-            values = np.array([machine_literal(literals[blank.index]) for _, literals in users], dtype=dtype)
-            vector = Vector(Layout(Storage.FIXED, dtype), values)
-            kept.append(vector)
-            table += vector.pointers()
-    return np.array(table, dtype=np.int64), kept

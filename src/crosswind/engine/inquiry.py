@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.probe import Prober, Scratch, positions, time_bounds
+from crosswind.engine.probe import Bounds, Prober, Scratch
 from crosswind.engine.strategy import Numbers
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
@@ -54,20 +54,20 @@ class Inquirer(Prober):
             from crosswind.kernel.scan import scan_kernel
 
             inquiry = Inquiry(block)
-            low, high = time_bounds(block.times, self._back, self._ahead)
+            bounds = Bounds.of(block, None, self._back, self._ahead)
             inquiry.kind, inquiry.kernel = Task.PAIRS, address_of(scan_kernel(self._spec, anything))
-            inquiry.pair = _wide(self._pair_table(block, (low, high, None, None)))
-            inquiry.kept += [low, high]
+            inquiry.pair = _wide(self._pair_table(block, bounds))
+            inquiry.kept.append(bounds)
             return inquiry
         self._scratch = Scratch(self._bits, len(block))
-        present = self._boxes(block, None, None)
+        present = self._boxes(block, None)
         scratch, self._scratch = self._scratch, Scratch(self._bits, 0)
         scratch.spans[7] = 3
         inquiry = self._of_boxes(block, scratch, present)
         inquiry.probe = _wide(scratch.probe)
         if self._checks:
             inquiry.recheck = address_of(self._recheck_kernel(anything))
-            inquiry.pair = _wide(self._pair_table(block, None))
+            inquiry.pair = _wide(self._pair_table(block))
         return inquiry
 
     def _of_boxes(self, block: Block, scratch: Scratch, present: int) -> Inquiry:
@@ -90,21 +90,21 @@ class Inquirer(Prober):
             from crosswind.kernel.scan import scan_kernel
 
             inquiry = Inquiry(block)
-            low, high = time_bounds(block.times, self._back, self._ahead)
-            limits = (low, high, None, None) if numbers is None else (low, high, numbers.low, numbers.high)
+            bounds = Bounds.of(block, numbers, self._back, self._ahead)
             inquiry.kind = Task.PAIRS
             inquiry.kernel = address_of(scan_kernel(self._spec, self._common_facts(block, residents)))
-            inquiry.pair = self._pair_table(block, limits)
-            inquiry.kept += [*limits, inquiry.pair]
+            inquiry.pair = self._pair_table(block, bounds)
+            inquiry.kept += [bounds, inquiry.pair]
             return inquiry
-        present = self._boxes(block, numbers, None)
+        bounded = None if numbers is None else Bounds.of(block, numbers, self._back, self._ahead)
+        present = self._boxes(block, bounded)
         if not present:
             return None
         inquiry = self._of_boxes(block, self._scratch, present)
-        inquiry.kept.append(numbers)
+        inquiry.kept.append(bounded)
         if self._checks:
             inquiry.recheck = address_of(self._recheck_kernel(self._common_facts(block, residents)))
-            inquiry.pair = self._pair_table(block, None)
+            inquiry.pair = self._pair_table(block)
         return inquiry
 
     def _common_facts(self, block: Block, residents: Sequence[Residents]) -> Any:
@@ -169,7 +169,7 @@ class Inquiry:
         words[Task.ITEMS], words[Task.PARAMS] = len(residents.items), address(residents.params)
         if self.kind == Task.PAIRS or self.recheck:
             if id(residents) not in self._tables:
-                self._tables[id(residents)] = positions(residents), np.ascontiguousarray(residents.runs[:, 0])
+                self._tables[id(residents)] = residents.positions, np.ascontiguousarray(residents.runs[:, 0])
             table, lengths = self._tables[id(residents)]
             words[Task.TABLE], words[Task.TABLE_COLUMNS] = address(table), table.shape[1]
             words[Task.LENGTHS] = address(lengths)

@@ -19,12 +19,12 @@ from crosswind.io.arrow import (
     plain_vector,
 )
 from crosswind.plan.box import Dimension, key_bits
-from crosswind.plan.compile import Plan
+from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.keys import encode
 from crosswind.plan.logic import And, Formula, atoms_of
 from crosswind.plan.physical import Storage, arrow_storage, arrow_width, machine_dtype, storage_of
 from crosswind.query.format import format_expr
-from crosswind.query.tree import Column, Expr, roles_of
+from crosswind.query.tree import Column, Expr, roles_of, walk
 from crosswind.query.types import Kind, SqlType, sql_type
 from crosswind.window.block import Block
 from crosswind.window.vector import Layout, Vector, address
@@ -74,6 +74,7 @@ class Intake:
     def __init__(self, plan: Plan, unit: int) -> None:
         self._unit = plan.units[unit]
         self._role = unit
+        self._plan = plan
         self._streams = tuple(entry.stream for entry in plan.units)
         self._filter = self._unit.filter if self._unit.filter != And(()) else None
         self._filter_leaves = leaf_columns([atom.expr for atom in atoms_of(self._unit.filter)])
@@ -231,9 +232,23 @@ class Intake:
         values = {column_of(leaf): arrays[column_of(leaf)][row].as_py() for leaf in leaves}
         shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
         raise ArithmeticOverflowError(
-            f"stream '{self._unit.stream.name}': computing {' and '.join(texts)} left the 64-bit range for the tuple "
-            f"({shown}). The batch was not taken. Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
+            f"stream '{self._unit.stream.name}': computing {' and '.join(texts)}{self._whose(exprs)} left the 64-bit "
+            f"range for the tuple ({shown}). The batch was not taken. Correct the tuple, or compute in DOUBLE with "
+            f"CAST(... AS DOUBLE)."
         )
+
+    def _whose(self, exprs: tuple[Expr, ...]) -> str:
+        """Say which of several queries ask for one of ``exprs`` (for all we know)."""
+        if len(self._plan.queries) == 1:
+            return ""
+        users = {entry.name: entry for entry in self._plan.queries if self._role in entry.units}
+        asking = [
+            name
+            for name, entry in users.items()
+            if entry.query.where is not None
+            and any(node in exprs for node in walk(move_expr(entry.query.where, entry.units)))
+        ]
+        return f" (query {' or '.join(repr(name) for name in asking or users)})"
 
 
 def _blank(vector: Vector, count: int) -> Vector:

@@ -557,7 +557,7 @@ class LiveJoin:
             for block in blocks:
                 rows = np.arange(len(block), dtype=np.int64)
                 places: dict[int, Place] = {unit: Taken(block, rows), 1 - unit: Absent(len(block))}
-                table = self._materialisers[0].table(places, len(block))
+                table = self._materialisers[0].table([places], len(block))
                 if self._ordered is None:
                     results.append((0, table))
                 else:  # its time is when its window closed
@@ -620,13 +620,14 @@ class LiveJoin:
         if not len(block):
             return results
         try:
-            for query, places, count, made in self._found(unit, block, numbers, released):
-                table = self._materialisers[query].table(places, count) if made is None else made
+            for query, parts, count, made in self._found(unit, block, numbers, released):
+                table = self._materialisers[query].table(parts, count) if made is None else made
                 self._admission.note(table.num_rows)
                 if self._ordered is None:
                     results.append((query, table))
                 else:  # the time of a result is that of its last member
-                    self._ordered[query].hold(np.maximum.reduce([p.times for p in places.values()]), table)
+                    times = [np.maximum.reduce([p.times for p in places.values()]) for places in parts]
+                    self._ordered[query].hold(np.concatenate(times), table)
         except PairFaultError as fault:
             raise self._overflow(unit, block, fault) from None
         self._strategy.insert(unit, block)
@@ -634,7 +635,7 @@ class LiveJoin:
 
     def _rows_of(self, unit: int, block: Block, matches: Matches) -> pa.Table:
         """Make the rows of matches; workers may call this beside each other."""
-        return self._materialisers[0].table(pair_of(unit, block, matches), len(matches))
+        return self._materialisers[0].table([pair_of(unit, block, matches)], len(matches))
 
     def _met_late(self, found: Iterable[Late]) -> Results:
         """Make rows of what was found for tuples that are not met at once."""
@@ -644,23 +645,29 @@ class LiveJoin:
 
     def _found(
         self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None
-    ) -> Iterator[tuple[int, Mapping[int, Member], int, pa.Table | None]]:
+    ) -> Iterator[tuple[int, Sequence[Mapping[int, Member]], int, pa.Table | None]]:
         """Yield what new tuples of ``unit`` complete: query, where the members are, how many, rows if made already."""
         if isinstance(self._strategy, Routes):
             for found in self._strategy.combine(unit, block, released):
-                yield found.query, found.members.places, len(found.members), None
+                yield found.query, found.parts, found.count, None
         else:
             for matches in self._strategy.probe(unit, block, numbers):
                 places = pair_of(unit, block, matches)
                 if self._outer is None:
-                    yield 0, places, len(matches), matches.table
+                    yield 0, [places], len(matches), matches.table
                 else:
                     for query, met, count in self._outer.meet(places, len(matches)):
-                        yield query, met, count, None
+                        yield query, [met], count, None
 
     def _overflow(self, unit: int, block: Block, fault: PairFaultError) -> ArithmeticOverflowError:
-        queries = [entry.query for entry in self._plan.queries if entry.query.where is not None]
-        where = " or ".join(format_expr(query.where, query.streams) for query in queries if query.where is not None)
+        concerned = {self._plan.terms[term].query for term in fault.terms} or range(len(self._plan.queries))
+        entries = [self._plan.queries[number] for number in sorted(concerned)]
+        where = " or ".join(
+            format_expr(entry.query.where, entry.query.streams)
+            + (f" (query '{entry.name}')" if len(self._plan.queries) > 1 else "")
+            for entry in entries
+            if entry.query.where is not None
+        )
         met = "" if self._plan.terms else f" {self._plan.units[1 - unit].stream.alias}"
         pair = f"the tuple of {self._plan.units[unit].stream.alias} at time {int(block.times[fault.probe])} and "
         if self._plan.terms:

@@ -24,8 +24,8 @@ from crosswind.window.replicas import Replicas
 __all__ = ["Orders"]
 
 _SAMPLE = 128
-_LOOK_EVERY = 64
-"""Calls between two looks at the windows."""
+_LOOK_EVERY, _LOOK_MAX = 64, 4096
+"""Calls between two looks at the windows: twice as many whenever nothing has changed, up to the latter."""
 
 _BETTER = 1.5
 """Another way is taken if it promises this many times less work: changing costs, too."""
@@ -60,7 +60,7 @@ class Orders:
                 self._linear |= dict.fromkeys(band.atoms[:1], band)
         self._known = {atom for entry in plan.queries for band in entry.split.bands for atom in band.atoms[1:]}
         self._chosen: dict[tuple[Term, int], tuple[int, ...]] = {}
-        self._calls = 0
+        self._calls, self._pause = 0, _LOOK_EVERY
         self.reason = "by the kind of comparison; nothing has been sampled yet"
 
     def __call__(self, term: Term, source: int) -> tuple[int, ...]:
@@ -70,8 +70,9 @@ class Orders:
     def revisit(self) -> bool:
         """Look at the windows now and then; return whether some way has changed."""
         self._calls += 1
-        if self._calls % _LOOK_EVERY or all(len(term.units) < 3 for term in self._plan.terms):
+        if self._calls < self._pause or all(len(term.units) < 3 for term in self._plan.terms):
             return False
+        self._calls = 0
         if not all(len(window) for window in self._windows):
             return False
         samples = _Samples(self._intakes, self._windows, self._plan)
@@ -89,6 +90,7 @@ class Orders:
                 self.reason = (
                     f"{' > '.join(names)}: {before / after:.1f} times fewer combinations than before (sampled)"
                 )
+        self._pause = _LOOK_EVERY if changed else min(_LOOK_MAX, 2 * self._pause)
         return changed
 
     def ways(self) -> dict[str, str]:

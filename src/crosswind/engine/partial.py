@@ -5,78 +5,103 @@ Columns are fetched when a hop or a result needs them (late materialisation).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.result import Found, Member, Taken
+from crosswind.engine.result import Found, Member, Taken, gather
 from crosswind.window.block import Block
+from crosswind.window.join_window import Residents
+from crosswind.window.vector import Layout, Vector, address
 
-__all__ = ["Partial", "first_found", "first_of", "merged"]
+__all__ = ["Partial", "first_found", "first_of"]
 
 _Ints = npt.NDArray[np.int64]
+_Cells = npt.NDArray[np.int64]
+
+TIME, NUMBER = 3, 4
+"""Rows of the first member's time and sequence number in the cells; each member has four."""
 
 
+@dataclass(slots=True, eq=False)
 class Partial:
     """Combinations of tuples of some units.
 
-    ``places`` say, by unit, where the members are. ``mask`` has a bit for each term that a
-    combination may still be part of (None: there is but one term). Times and sequence
-    numbers are fetched when asked for.
+    ``homes`` are the blocks and windows that members lie in, by place in ``units``. ``cells`` has a
+    column a combination (see :mod:`crosswind.kernel.combine`): first a bit for each term that it may
+    still be part of; then for each member its basic window, place, time and sequence number. The
+    first ``count`` columns count. ``whole`` says that they are all tuples of one block.
     """
 
-    __slots__ = ("_count", "_numbers", "_times", "mask", "places")
-
-    def __init__(self, places: dict[int, Member], mask: npt.NDArray[np.uint64] | None, count: int) -> None:
-        self.places = places
-        self.mask = mask
-        self._count = count
-        self._times: dict[int, _Ints] | None = None
-        self._numbers: dict[int, _Ints] | None = None
+    units: tuple[int, ...]
+    homes: tuple[Block | Residents, ...]
+    cells: _Cells
+    count: int
+    whole: bool = False
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
-    @property
-    def times(self) -> dict[int, _Ints]:
-        """The times of the members, by unit."""
-        if self._times is None:
-            self._times = {unit: place.times for unit, place in self.places.items()}
-        return self._times
+    def wanted(self, bits: int) -> Partial:
+        """Return the combinations that may be part of one of the terms ``bits``."""
+        from crosswind.kernel.combine import combine_kernels
 
-    @property
-    def numbers(self) -> dict[int, _Ints]:
-        """The sequence numbers of the members, by unit (ROWS windows)."""
-        if self._numbers is None:
-            self._numbers = {unit: place.numbers for unit, place in self.places.items()}
-        return self._numbers
+        kernels = combine_kernels()
+        alive = kernels.alive(self.cells, self.count, bits)
+        if alive == self.count:
+            return self
+        kept = np.empty((len(self.cells), alive), dtype=np.int64)
+        kernels.pick(self.cells, self.count, bits, kept)
+        return Partial(self.units, self.homes, kept, alive)
 
-    def take(self, at: _Ints) -> Partial:
-        """Return the combinations at ``at``."""
-        places = {unit: place.take(at) for unit, place in self.places.items()}
-        return Partial(places, None if self.mask is None else self.mask[at], len(at))
+    def members(self, units: tuple[int, ...]) -> _Ints:
+        """Return the places of ``units`` among the members."""
+        return np.array([self.units.index(unit) for unit in units], dtype=np.int64)
 
-    def joined(self, at: _Ints, unit: int, place: Found, mask: npt.NDArray[np.uint64] | None) -> Partial:
-        """Return the combinations at ``at``, each with a new member of ``unit``."""
-        places: dict[int, Member] = {known: old.take(at) for known, old in self.places.items()}
-        places[unit] = place
-        return Partial(places, mask, len(at))
+    def column(self, unit: int, index: int, layout: Layout, rows: _Ints | None = None) -> Vector:
+        """Return a column of the members of ``unit``, of all combinations or those at ``rows``."""
+        place = self.units.index(unit)
+        home = self.homes[place]
+        if isinstance(home, Block):
+            column = home.columns[index]
+            if self.whole:
+                return column if rows is None else column.take(rows)
+            return column.take(self._row(4 * place + 2, rows))
+        return gather(home, layout, index, self._row(4 * place + 1, rows), self._row(4 * place + 2, rows))
 
-    def keys(self, unit: int) -> _Ints:
-        """Return numbers that tell the members of ``unit`` apart."""
-        place = self.places[unit]
-        return place.rows if isinstance(place, Taken) else place.which * (1 << 32) + place.rows
+    def _row(self, row: int, rows: _Ints | None) -> _Ints:
+        values = self.cells[row, : self.count]
+        return values if rows is None else values[rows]
+
+    def places(self) -> dict[int, Member]:
+        """Return where the members are, by unit."""
+        made: dict[int, Member] = {}
+        base, step = address(self.cells), self.cells.strides[0]
+        for place, (unit, home) in enumerate(zip(self.units, self.homes, strict=True)):
+            at = 4 * place
+            rows = self.cells[at + 2, : self.count]
+            if isinstance(home, Block):
+                made[unit] = Taken(home, rows, base + (at + 2) * step)
+            else:
+                found = tuple(base + (at + row) * step for row in (1, 2, TIME))
+                made[unit] = Found(home, self.cells[at + 1, : self.count], rows, found)
+        return made
 
 
-def first_of(unit: int, block: Block, mask: npt.NDArray[np.uint64] | None) -> Partial:
+def first_of(unit: int, block: Block, mask: _Ints | np.int64) -> Partial:
     """Return the tuples of ``block`` at the beginning of their routes."""
-    return Partial({unit: Taken(block, np.arange(len(block), dtype=np.int64))}, mask, len(block))
+    rows = np.arange(len(block), dtype=np.int64)
+    cells = np.empty((5, len(block)), dtype=np.int64)
+    cells[0], cells[1], cells[2], cells[TIME] = mask, 0, rows, block.times
+    cells[NUMBER] = rows if block.numbers is None else block.numbers
+    return Partial((unit,), (block,), cells, len(block), whole=True)
 
 
-def first_found(unit: int, found: Found, mask: npt.NDArray[np.uint64] | None) -> Partial:
+def first_found(unit: int, residents: Residents, which: _Ints, rows: _Ints, mask: int, numbered: bool) -> Partial:
     """Return tuples that wait in a window as combinations of one."""
-    return Partial({unit: found}, mask, len(found.rows))
-
-
-def merged(first: Partial, second: Partial, mask: npt.NDArray[np.uint64] | None) -> Partial:
-    """Return combinations of as many members as both have, pair by pair."""
-    return Partial(first.places | second.places, mask, len(first))
+    found = Found(residents, which, rows)
+    cells = np.empty((5, len(rows)), dtype=np.int64)
+    cells[0], cells[1], cells[2], cells[TIME] = mask, which, rows, found.times
+    cells[NUMBER] = found.numbers if numbered else rows
+    return Partial((unit,), (residents,), cells, len(rows))

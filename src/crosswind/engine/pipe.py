@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.probe import positions
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow, Mark
 from crosswind.window.vector import address
@@ -130,7 +129,7 @@ class PipeWindow:
         from crosswind.kernel.handshake import Board
 
         residents = self.content.residents()
-        table, lengths = positions(residents), np.ascontiguousarray(residents.runs[:, 0])
+        table, lengths = residents.positions, np.ascontiguousarray(residents.runs[:, 0])
         first = int(residents.items[0].numbers[: residents.items[0].length].min()) if residents.items else 0
         starts = first + np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         words = np.zeros(Board.WIDTH, dtype=np.int64)

@@ -26,10 +26,7 @@ from crosswind.window.vector import address, all_valid
 if TYPE_CHECKING:
     from crosswind.kernel.scan import PairSpec
 
-__all__ = ["Boxes", "Prober", "Scratch", "Search", "Searcher", "pair_spec", "positions", "time_bounds"]
-
-Times = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""The least and the greatest time that each probing tuple may meet."""
+__all__ = ["Bounds", "Boxes", "Prober", "Scratch", "Search", "Searcher", "pair_spec", "time_bounds"]
 
 _MATCH_ROOM = 1 << 16
 """Candidates that are found before they are checked and handed on."""
@@ -39,6 +36,56 @@ _BLOCK = 4096
 
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
+
+_CACHED = 1 << 14
+"""Tuples that stay in the processor's caches, so that the order does not matter."""
+
+
+class Bounds:
+    """What each of ``count`` probes may meet, where it does not follow from their own times.
+
+    ``ends`` are least and greatest time and, if ``counted``, sequence number; ``extent`` is from where to
+    where least and greatest times reach.
+    """
+
+    def __init__(self, count: int, counted: bool) -> None:
+        self.ends = np.empty((4, count), dtype=np.int64)
+        self.extent = np.empty(4, dtype=np.int64)
+        self.counted = counted
+        base, step = address(self.ends), self.ends.strides[0]
+        self.addresses = (base, base + step, base + 2 * step, base + 3 * step)
+
+    @classmethod
+    def of(cls, block: Block, numbers: Numbers | None, back: int | None, ahead: int | None) -> Bounds:
+        """Return what windows that reach ``back`` and ``ahead`` (None: all) let tuples of ``block`` meet."""
+        bounds = cls(len(block), numbers is not None)
+        bounds.ends[0], bounds.ends[1] = time_bounds(block.times, back, ahead)
+        if numbers is not None:
+            bounds.ends[2], bounds.ends[3] = numbers.low, numbers.high
+        bounds.measure()
+        return bounds
+
+    def measure(self) -> None:
+        """Find out from where to where times reach."""
+        low, high = self.ends[0], self.ends[1]
+        self.extent[:] = (low.min(), low.max(), high.min(), high.max())
+
+    def widest(self) -> Bounds:
+        """Return bounds, of one probe, that allow all that some probe may meet."""
+        made = Bounds(1, self.counted)
+        made.ends[0, 0], made.ends[1, 0] = self.extent[0], self.extent[3]
+        if self.counted:
+            made.ends[2, 0], made.ends[3, 0] = self.ends[2].min(), self.ends[3].max()
+        made.measure()
+        return made
+
+    def narrow(self, other: Bounds) -> None:
+        """Cut these to what some probe of ``other`` may meet."""
+        most = other.widest().ends
+        for end in range(4 if self.counted else 2):
+            cut = np.minimum if end % 2 else np.maximum
+            cut(self.ends[end], most[end], out=self.ends[end])
+        self.measure()
 
 
 @dataclass(frozen=True)
@@ -143,32 +190,42 @@ class Searcher:
         self._out = tuple(np.empty(_MATCH_ROOM, dtype=np.int64) for _ in range(3))
         self._back, self._ahead = search.back, search.ahead
 
-    def find(
-        self, block: Block, numbers: Numbers | None, residents: Residents, times: Times | None = None
-    ) -> Iterator[Matches]:
+    def find(self, block: Block, numbers: Numbers | None, residents: Residents) -> Iterator[Matches]:
         """Yield the matches of ``block`` in ``residents``, in bounded portions.
 
-        ``numbers`` bounds, for ROWS windows, the sequence numbers that each tuple may meet;
-        ``times`` the times, where they do not follow from those of the block.
+        ``numbers`` bounds, for ROWS windows, the sequence numbers that each tuple may meet.
+        """
+        bounds = None
+        if numbers is not None or not self._dimensions:
+            bounds = Bounds.of(block, numbers, self._back, self._ahead)
+        for found in self.find_within(block, bounds, residents):
+            yield found.copy()
+
+    def find_within(
+        self, block: Block, bounds: Bounds | None, residents: Residents, *, settled: bool = False
+    ) -> Iterator[Matches]:
+        """Yield the matches within ``bounds`` (None: those of the block's own times), each valid until the next.
+
+        ``settled``: there is nothing to be checked beyond the box.
         """
         if not residents.items:
             return
         if self._dimensions:
-            present = self._boxes(block, numbers, times)
+            present = self._boxes(block, bounds)
             if present:
-                yield from self._search(block, residents, present)
-        else:
-            yield from self._scan(block, numbers, residents, times)
+                yield from self._search(block, residents, present, self._checks and not settled)
+        elif bounds is not None:
+            yield from self._scan(block, bounds, residents)
 
     # -- with boxes ----------------------------------------------------------
 
     def boxes(self, block: Block) -> Boxes:
         """Return what the tuples of ``block`` look for, valid until the next call."""
-        present = self._boxes(block, None, None)
+        present = self._boxes(block, None)
         scratch = self._scratch
         return Boxes(scratch.order[:present], scratch.low_values, scratch.high_values, scratch.hashes)
 
-    def _boxes(self, block: Block, numbers: Numbers | None, bounds: Times | None) -> int:
+    def _boxes(self, block: Block, bounds: Bounds | None) -> int:
         """Find where the box of each new tuple begins and ends; return how many have one."""
         count = len(block)
         if count > self._scratch.room:
@@ -185,22 +242,15 @@ class Searcher:
             ins += [address(keys), address(valid)]
         kernel, *room = self._threshold_kernel(nulls)
         times = np.ascontiguousarray(block.times)
-        scratch.spans[:3] = (address(times), self._back or 0, self._ahead or 0)
+        begin = address(times) if bounds is None else bounds.addresses[0]
+        scratch.spans[:3] = (begin, self._back or 0, self._ahead or 0)
         present: int = kernel(np.array(ins, dtype=np.int64), count, scratch.outs, scratch.spans, *room)
         scratch.spans[7] = 1
-        if numbers is not None or bounds is not None:
-            self._bound(block, numbers, bounds)
+        if bounds is not None:
+            scratch.spans[3:7] = bounds.extent
+            scratch.spans[7] = 3 if bounds.counted else 1
+            scratch.probe[:4] = bounds.addresses
         return present
-
-    def _bound(self, block: Block, numbers: Numbers | None, bounds: Times | None) -> None:
-        """Let sequence numbers count too; a ROWS window has no bound in time."""
-        scratch, count = self._scratch, len(block)
-        low, high = bounds if bounds is not None else time_bounds(block.times, self._back, self._ahead)
-        scratch.low_time[:count], scratch.high_time[:count] = low, high
-        scratch.spans[3:7] = (low.min(), low.max(), high.min(), high.max())
-        if numbers is not None:
-            scratch.spans[7] = 3
-            scratch.probe[2:4] = (address(numbers.low), address(numbers.high))
 
     def _partner_keys(self, block: Block, dimension: Dimension) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """Return the hash keys that ``block`` looks for in a hashed dimension, and which are not null."""
@@ -226,11 +276,11 @@ class Searcher:
             self._kernels["box"] = box_kernel(self._bits, _BLOCK)
         return self._kernels["box"]
 
-    def _search(self, block: Block, residents: Residents, present: int) -> Iterator[Matches]:
+    def _search(self, block: Block, residents: Residents, present: int, checks: bool) -> Iterator[Matches]:
         scratch = self._scratch
         order = scratch.order[:present]
         self._index.see(scratch.low_values, scratch.high_values, order)
-        if present > _SORT_FROM and "band" in residents.kinds:
+        if present > _SORT_FROM and "band" in residents.kinds and residents.size > _CACHED:
             axis = int(residents.runs[residents.runs[:, 5] == 1, 9][-1]) & 15
             order = order[np.argsort(scratch.low_values[axis][order])]
         kernel = self._box_kernel()
@@ -252,17 +302,17 @@ class Searcher:
                 out_j,
                 state,
             )
-            if count and self._checks:
+            if count and checks:
                 count = self._recheck(block, residents, count)
             if count:
-                yield Matches(residents, out_w[:count].copy(), out_i[:count].copy(), out_j[:count].copy())
+                yield Matches(residents, out_w[:count], out_i[:count], out_j[:count])
 
     def _recheck(self, block: Block, residents: Residents, count: int) -> int:
         """Keep the candidates that satisfy the residual."""
         kernel = self._recheck_kernel(self._facts(block, residents))
         state = np.zeros(6, dtype=np.int64)
         out_w, out_i, out_j = self._out
-        table, probe = positions(residents), self._pair_table(block, None)
+        table, probe = residents.positions, self._pair_table(block)
         kept: int = kernel(table, probe, out_w, out_i, out_j, count, state)
         if kept < 0:
             raise PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
@@ -277,9 +327,7 @@ class Searcher:
 
     # -- without boxes -------------------------------------------------------
 
-    def _scan(
-        self, block: Block, numbers: Numbers | None, residents: Residents, bounds: Times | None
-    ) -> Iterator[Matches]:
+    def _scan(self, block: Block, bounds: Bounds, residents: Residents) -> Iterator[Matches]:
         from crosswind.kernel.scan import scan_kernel
 
         scan = scan_kernel(self._spec, self._facts(block, residents))
@@ -287,9 +335,7 @@ class Searcher:
         room = max(_MATCH_ROOM, int(lengths.max()))
         if len(self._out[0]) < room:
             self._out = tuple(np.empty(room, dtype=np.int64) for _ in range(3))
-        low, high = bounds if bounds is not None else time_bounds(block.times, self._back, self._ahead)
-        limits = (low, high, None, None) if numbers is None else (low, high, numbers.low, numbers.high)
-        table, probe = positions(residents), self._pair_table(block, limits)
+        table, probe = residents.positions, self._pair_table(block, bounds)
         state = np.zeros(6, dtype=np.int64)
         out_w, out_i, out_j = self._out
         items = len(residents.items)
@@ -298,21 +344,20 @@ class Searcher:
             if count < 0:
                 raise PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
             if count:
-                yield Matches(residents, out_w[:count].copy(), out_i[:count].copy(), out_j[:count].copy())
+                yield Matches(residents, out_w[:count], out_i[:count], out_j[:count])
 
     def _facts(self, block: Block, residents: Residents) -> Any:
         from crosswind.kernel.emit import Facts
 
-        theirs = self._window_slots
+        nulls, nans = residents.facts(self._window_slots.start, self._window_slots.stop)
         own = [block.columns[k] for k in self._slots]
-        return Facts(
-            nulls=any(column.has_nulls for column in own) or bool(residents.nulls[theirs].any()),
-            nans=any(column.has_nans for column in own) or bool(residents.nans[theirs].any()),
-        )
+        return Facts(nulls or any(c.has_nulls for c in own), nans or any(c.has_nans for c in own))
 
-    def _pair_table(self, block: Block, limits: Sequence[npt.NDArray[np.int64] | None] | None) -> npt.NDArray[np.int64]:
-        """Return the addresses of bounds and slots of the probing tuples."""
-        probe = [0 if limit is None else address(limit) for limit in limits or (None,) * 4]
+    def _pair_table(self, block: Block, bounds: Bounds | None = None) -> npt.NDArray[np.int64]:
+        """Return the addresses of bounds (if they are to be checked) and slots of the probing tuples."""
+        probe = [0, 0, 0, 0]
+        if bounds is not None:
+            probe[: 4 if bounds.counted else 2] = bounds.addresses[: 4 if bounds.counted else 2]
         for k in self._slots:
             probe.extend(block.columns[k].pointers())
         return np.array(probe, dtype=np.int64)
@@ -355,8 +400,3 @@ def time_bounds(
     low = np.full(len(times), INT64_MIN) if back is None else np.maximum(times, INT64_MIN + back) - back
     high = np.full(len(times), INT64_MAX) if ahead is None else np.minimum(times, INT64_MAX - ahead) + ahead
     return low, high
-
-
-def positions(residents: Residents) -> npt.NDArray[np.int64]:
-    """Return the window table of pair kernels: times, numbers, columns."""
-    return np.ascontiguousarray(np.hstack([residents.runs[:, 1:3], residents.addresses.T]))

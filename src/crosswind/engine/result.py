@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, Literal
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
-from crosswind.window.vector import Layout, Vector
+from crosswind.window.vector import Layout, Vector, address
 
 __all__ = ["Absent", "Found", "Materialiser", "Member", "Place", "Taken", "gather", "pair_of"]
 
@@ -51,12 +50,22 @@ def gather(
     return Vector(layout, gather_width(values, which, rows, dtype.itemsize).view(dtype), valid)
 
 
+Source = tuple[int, int, int, int]
+"""Where values are: their address, or that of a table of addresses with those of the numbers that say
+which of them; then the address of the rows (0: one after the other)."""
+
+
 @dataclass(slots=True, eq=False)
 class Taken:
     """Members of results that are still in the block they arrived in: its tuples ``rows``."""
 
     block: Block
     rows: npt.NDArray[np.int64]
+    rows_at: int = 0
+    """Where the rows are, if that is known already."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def take(self, at: npt.NDArray[np.int64]) -> Taken:
         """Return the members at ``at``."""
@@ -77,10 +86,16 @@ class Taken:
         """Return one of their columns."""
         return self.block.columns[index].take(self.rows)
 
-    def plain_values(self, index: int, _width: int) -> npt.NDArray[Any] | None:
-        """Return the values of a plain column without nulls; None: it is not that easy."""
+    def source(self, index: int) -> Source | None:
+        """Return where the values of a plain column (or the times) are; None: there may be nulls."""
+        self.rows_at = self.rows_at or address(self.rows)
+        if index == TIMES:
+            return address(self.block.times), 0, 0, self.rows_at
         column = self.block.columns[index]
-        return column.values[self.rows] if column.valid is None else None
+        if column.valid is not None:
+            return None
+        column.at = column.at or address(column.values)
+        return column.at, 0, 0, self.rows_at
 
 
 @dataclass(slots=True, eq=False)
@@ -90,6 +105,11 @@ class Found:
     residents: Residents
     which: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
+    at: tuple[int, ...] = ()
+    """Where these are, and their times, if that is known already."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def take(self, at: npt.NDArray[np.int64]) -> Found:
         """Return the members at ``at``."""
@@ -115,13 +135,16 @@ class Found:
         """Return one of their columns."""
         return gather(self.residents, layout, index, self.which, self.rows)
 
-    def plain_values(self, index: int, width: int) -> npt.NDArray[Any] | None:
-        """Return the values of a plain column without nulls; None: it is not that easy."""
-        from crosswind.kernel.gather import gather_width
-
-        if self.residents.nulls[index]:
+    def source(self, index: int) -> Source | None:
+        """Return where the values of a plain column (or the times) are; None: there may be nulls."""
+        if index == TIMES and len(self.at) > 2:
+            return self.at[2], 0, 0, 0
+        if index != TIMES and self.residents.nulls[index]:
             return None
-        return gather_width(self.residents.addresses[3 * index], self.which, self.rows, width)
+        if not self.at:
+            self.at = (address(self.which), address(self.rows))
+        table = self.residents.times_at if index == TIMES else self.residents.column_at(index)
+        return 0, table, self.at[0], self.at[1]
 
 
 @dataclass(slots=True, eq=False)
@@ -130,9 +153,16 @@ class Absent:
 
     count: int
 
+    def __len__(self) -> int:
+        return self.count
+
     def take(self, at: npt.NDArray[np.int64]) -> Absent:
         """Return as many as there are in ``at``."""
         return Absent(len(at))
+
+    def source(self, _index: int) -> Source | None:
+        """Return None: there are nulls."""
+        return None
 
 
 Member = Taken | Found
@@ -157,9 +187,7 @@ def _gather_opaque(
     used, place = np.unique(which, return_inverse=True)
     parts = [residents.items[w].column(column).arrow for w in used]
     starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
-    whole = pa.chunked_array(parts).unify_dictionaries().combine_chunks()
-    whole = pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
-    return Vector(layout, np.empty(0), arrow=whole.take(pa.array(starts[place] + rows)))
+    return Vector(layout, np.empty(0), arrow=_chained(parts).take(pa.array(starts[place] + rows)))
 
 
 def _is_plain(layout: Layout, of: pa.DataType) -> bool:
@@ -173,6 +201,7 @@ class Materialiser:
     def __init__(self, plan: Plan, intakes: list[Intake], query: int = 0) -> None:
         entry = plan.queries[query]
         self._streams = entry.query.streams
+        self._whose = f" of query '{entry.name}'" if len(plan.queries) > 1 else ""
         self._outputs = [(out, move_expr(out.expr, entry.units)) for out in entry.query.outputs]
         self._intakes = intakes
         self._plan = plan
@@ -186,8 +215,11 @@ class Materialiser:
         for role, intake in enumerate(intakes):
             schema = plan.units[role].stream.schema
             for name, index in intake.payload_at.items():
-                if index != TIMES and _is_plain(intake.layouts[index], schema.field(name).type):
+                if index == TIMES or _is_plain(intake.layouts[index], schema.field(name).type):
                     self._plain[role, name] = (index, schema.field(name).type)
+        shown = [expr for _, expr in self._outputs if isinstance(expr, Column)]
+        read = [(expr.role, expr.name) for expr in shown] + [(_role(leaf), column_of(leaf)) for leaf in self._leaves]
+        self._gathered = [(key, *self._plain[key]) for key in dict.fromkeys(read) if key in self._plain]
 
     @property
     def can_fail(self) -> bool:
@@ -196,19 +228,18 @@ class Materialiser:
 
         return can_overflow(self._leaves, [expr for expr in self._computed if not is_leaf(expr)])
 
-    def table(self, places: Mapping[int, Place], count: int) -> pa.Table:
-        """Return the rows of ``count`` results whose members, by unit, are at ``places``."""
+    def table(self, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table:
+        """Return the rows of ``count`` results whose members, by unit, are at the places in ``parts``."""
         if self._after is not None and count:
-            rows = self._sift(places, count)
-            if len(rows) < count:
-                places, count = {role: place.take(rows) for role, place in places.items()}, len(rows)
+            parts, count = self._sift(parts)
         if not count:
             return pa.Table.from_batches([], schema=self.schema)
-        columns: dict[tuple[int, str], pa.Array] = {}
+        columns = self._gather(parts, count)
 
         def fetch(role: int, name: str) -> pa.Array:
             if (role, name) not in columns:
-                columns[role, name] = self._fetch(places[role], role, name)
+                arrays = [self._fetch(places[role], role, name) for places in parts]
+                columns[role, name] = arrays[0] if len(arrays) == 1 else _chained(arrays)
             return columns[role, name]
 
         computed: dict[Expr, Vector] = {}
@@ -225,27 +256,50 @@ class Materialiser:
                 arrays.append(pa.repeat(pa.scalar(expr.value, type=output.arrow), count))
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
-    def _sift(self, places: Mapping[int, Place], count: int) -> npt.NDArray[np.int64]:
+    def _gather(self, parts: Sequence[Mapping[int, Place]], count: int) -> dict[tuple[int, str], pa.Array]:
+        """Return all columns that are plain and have no nulls, fetched at one go."""
+        from crosswind.kernel.gather import gather_columns
+
+        jobs: list[int] = []
+        made, size = [], 0
+        for key, index, of in self._gathered:
+            known = [places[key[0]].source(index) for places in parts]
+            sources = [source for source in known if source is not None]
+            if len(sources) < len(parts):
+                continue
+            width, at = of.byte_width, size
+            made.append((key, of, at, width * count))
+            size += (width * count + 63) & -64
+            for source, places in zip(sources, parts, strict=True):
+                length = len(places[key[0]])
+                jobs += (*source, at, width, length)
+                at += width * length
+        memory = pa.py_buffer(np.empty(size, dtype=np.uint8))
+        gather_columns(jobs, memory.address)
+        return {key: pa.Array.from_buffers(of, count, [None, memory.slice(at, length)]) for key, of, at, length in made}
+
+    def _sift(self, parts: Sequence[Mapping[int, Place]]) -> tuple[Sequence[Mapping[int, Place]], int]:
         """Return the results that satisfy what WHERE asks of the rows of an outer join."""
-        arrays = {leaf: self._fetch(places[_role(leaf)], _role(leaf), column_of(leaf)) for leaf in self._after_leaves}
-        leaves = {leaf: leaf_vector(array, leaf) for leaf, array in arrays.items()}
-        made = evaluate(leaves, count, (), self._after)
-        if isinstance(made, int):
-            raise ArithmeticOverflowError(
-                "integer arithmetic in WHERE left the 64-bit range. The batch was not taken. "
-                "Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
-            )
-        return np.flatnonzero(made[0].values)
+        kept, total = [], 0
+        for places in parts:
+            arrays = {
+                leaf: self._fetch(places[_role(leaf)], _role(leaf), column_of(leaf)) for leaf in self._after_leaves
+            }
+            leaves = {leaf: leaf_vector(array, leaf) for leaf, array in arrays.items()}
+            made = evaluate(leaves, len(next(iter(places.values()))), (), self._after)
+            if isinstance(made, int):
+                raise ArithmeticOverflowError(
+                    "integer arithmetic in WHERE left the 64-bit range. The batch was not taken. "
+                    "Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
+                )
+            rows = np.flatnonzero(made[0].values)
+            kept.append({role: place.take(rows) for role, place in places.items()})
+            total += len(rows)
+        return kept, total
 
     def _fetch(self, place: Place, role: int, name: str) -> pa.Array:
         if isinstance(place, Absent):
             return pa.nulls(place.count, self._plan.units[role].stream.schema.field(name).type)
-        plain = self._plain.get((role, name))
-        if plain is not None:
-            index, of = plain
-            values = place.plain_values(index, of.byte_width)
-            if values is not None:
-                return pa.Array.from_buffers(of, len(values), [None, pa.py_buffer(values)])
         intake = self._intakes[role]
         index = intake.payload_at[name]
         if index == TIMES:
@@ -261,11 +315,17 @@ class Materialiser:
         if isinstance(made, int):
             texts = " or ".join(format_expr(expr, self._streams) for expr in kernel_made)
             raise ArithmeticOverflowError(
-                f"computing {texts} in the SELECT list left the 64-bit range. The batch was not taken. "
+                f"computing {texts} in the SELECT list{self._whose} left the 64-bit range. The batch was not taken. "
                 f"Compute in DOUBLE with CAST(... AS DOUBLE), or select the columns themselves."
             )
         computed = dict(zip(kernel_made, made, strict=True))
         return computed | {expr: leaves[expr] for expr in self._computed if is_leaf(expr)}
+
+
+def _chained(arrays: list[pa.Array]) -> pa.Array:
+    """Return the values of ``arrays`` one after the other."""
+    whole = pa.chunked_array(arrays).unify_dictionaries().combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
 
 
 def _role(leaf: Expr) -> int:

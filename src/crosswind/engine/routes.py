@@ -19,7 +19,8 @@ from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
 from crosswind.engine.orders import Orders
 from crosswind.engine.partial import Partial, first_of
-from crosswind.engine.spans import Spans
+from crosswind.engine.result import Member
+from crosswind.engine.spans import Spans, Turn
 from crosswind.engine.strategy import AtOnce
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
@@ -34,12 +35,17 @@ _BANK = 64
 """Terms whose bits share a word, and whose searches can be shared."""
 
 
+_PORTION = 1 << 18
+"""Combinations of a query that are gathered before rows are made of them."""
+
+
 @dataclass(frozen=True)
 class Combinations:
-    """Complete results of query number ``query``."""
+    """Complete results of query number ``query``: so many of them, and where their members are."""
 
     query: int
-    members: Partial
+    count: int
+    parts: list[dict[int, Member]]
 
 
 class Routes(AtOnce):
@@ -75,8 +81,19 @@ class Routes(AtOnce):
         )
         self._copies: list[dict[frozenset[int], tuple[int, tuple[int, ...], Index]]] = [{} for _ in intakes]
         self._banks = [tuple(range(at, min(at + _BANK, len(plan.terms)))) for at in range(0, len(plan.terms), _BANK)]
+        self._always = [{bank: self._bits_of(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
+        self._turn: Turn | None = None
         self.orders = Orders(plan, intakes, self.windows)
         self._roots = self._plan_hops()
+
+    def _bits_of(self, unit: int, bank: tuple[int, ...]) -> int:
+        """Return the bits of the terms of ``bank`` that every tuple of ``unit`` may be part of."""
+        terms = [self._plan.terms[term] for term in bank]
+        return sum(
+            1 << place
+            for place, term in enumerate(terms)
+            if unit in term.units and self._spans[term.query].since == INT64_MIN
+        )
 
     def _plan_hops(self) -> list[list[tuple[list[Hopping], tuple[int, ...]]]]:
         """Return the hops of tuples of each unit, by bank, and see to it that windows can be searched by them."""
@@ -146,30 +163,37 @@ class Routes(AtOnce):
         """
         if not len(block):
             return
+        if released is not None and (self._turn is None or self._turn.released is not released):
+            self._turn = Turn(released)
+        turn = None if released is None else self._turn
+        waiting: dict[int, list[Partial]] = {}
+        counts: dict[int, int] = {}
         for hops, bank in self._roots[unit]:
-            mask = self._begin(unit, block, bank)
-            start = first_of(unit, block, mask)
+            start = first_of(unit, block, self._begin(unit, block, bank))
             for hop in hops:
-                for term, members in hop.follow(start, released):
-                    yield Combinations(self._plan.terms[term].query, members)
+                for query, members in hop.follow(start, turn):
+                    waiting.setdefault(query, []).append(members)
+                    counts[query] = counts.get(query, 0) + len(members)
+                    if counts[query] >= _PORTION:
+                        yield _combinations(query, waiting.pop(query), counts.pop(query))
+        for query, parts in waiting.items():
+            yield _combinations(query, parts, counts[query])
 
-    def _begin(self, unit: int, block: Block, bank: tuple[int, ...]) -> npt.NDArray[np.uint64] | None:
-        """Return the terms that each tuple may be part of (None: there is but one)."""
-        if len(bank) == 1 and self._spans[self._plan.terms[bank[0]].query].since == INT64_MIN:
-            return None
-        mask = np.zeros(len(block), dtype=np.uint64)
+    def _begin(self, unit: int, block: Block, bank: tuple[int, ...]) -> npt.NDArray[np.int64] | np.int64:
+        """Return the terms that each tuple may be part of."""
+        mask: npt.NDArray[np.uint64] | np.uint64 = np.uint64(self._always[unit][bank])
         for place, term in enumerate(bank):
             since = self._spans[self._plan.terms[term].query].since
-            if unit in self._plan.terms[term].units:
-                mask |= (
-                    np.where(block.times > since, np.uint64(1 << place), np.uint64(0))
-                    if since != INT64_MIN
-                    else (np.uint64(1 << place))
-                )
-        return mask
+            if since != INT64_MIN and unit in self._plan.terms[term].units:
+                mask = mask | np.where(block.times > since, np.uint64(1 << place), np.uint64(0))
+        return mask.astype(np.int64)
 
     def settle(self) -> None:
         """Arrange and merge what has been sealed."""
         if self.orders.revisit():
             self._roots = self._plan_hops()
         super().settle()
+
+
+def _combinations(query: int, parts: list[Partial], count: int) -> Combinations:
+    return Combinations(query, count, [part.places() for part in parts])

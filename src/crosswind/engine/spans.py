@@ -15,15 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.partial import Partial
-from crosswind.engine.strategy import Numbers
+from crosswind.engine.probe import Bounds
 from crosswind.plan.axis import INT64_MAX, INT64_MIN, TimeAxis
 from crosswind.plan.compile import PlannedQuery
 from crosswind.query.tree import Rows
 from crosswind.window.arrival import Release
+from crosswind.window.vector import address
 
-__all__ = ["Bounds", "Limits", "Spans", "bounds_of", "hull", "spans_of"]
+__all__ = ["Limits", "Reach", "Spans", "Turn", "hull", "spans_of"]
 
-_Ints = npt.NDArray[np.int64]
+_COUNT_MAX = INT64_MAX - (1 << 62)
+"""Counts up to which sums with sequence numbers stay in range."""
 
 
 @dataclass(frozen=True)
@@ -46,36 +48,6 @@ class Spans:
         return dict(self.counts).get(unit)
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What each of some combinations may meet in one window, ends included."""
-
-    low: _Ints
-    high: _Ints
-    numbers: Numbers | None
-
-    def widest(self) -> Bounds:
-        """Return bounds, of one combination, that allow all that some combination may meet."""
-        numbers = self.numbers
-        if numbers is not None:
-            numbers = Numbers(numbers.low.min(keepdims=True), numbers.high.max(keepdims=True))
-        return Bounds(self.low.min(keepdims=True), self.high.max(keepdims=True), numbers)
-
-    def narrow(self, other: Bounds) -> Bounds:
-        """Return ``other``, cut to what some combination of these may meet."""
-        mine, numbers = self.widest(), other.numbers
-        if numbers is not None and mine.numbers is not None:
-            numbers = Numbers(np.maximum(numbers.low, mine.numbers.low), np.minimum(numbers.high, mine.numbers.high))
-        return Bounds(np.maximum(other.low, mine.low), np.minimum(other.high, mine.high), numbers)
-
-    def allow(self, at: _Ints, times: _Ints, numbers: _Ints | None) -> npt.NDArray[np.bool_]:
-        """Tell which tuples may be met by the combinations ``at``."""
-        allowed: npt.NDArray[np.bool_] = (times >= self.low[at]) & (times <= self.high[at])
-        if self.numbers is not None and numbers is not None:
-            allowed &= (numbers >= self.numbers.low[at]) & (numbers <= self.numbers.high[at])
-        return allowed
-
-
 def spans_of(entry: PlannedQuery, axis: TimeAxis, since: int = INT64_MIN) -> Spans:
     """Return the windows of a query."""
     windows = [stream.window for stream in entry.query.streams]
@@ -84,54 +56,63 @@ def spans_of(entry: PlannedQuery, axis: TimeAxis, since: int = INT64_MIN) -> Spa
     return Spans(ages, counts, since)
 
 
-def bounds_of(
-    spans: Spans,
-    target: int,
-    partial: Partial,
-    released: list[Release | None] | None,
-) -> Bounds:
-    """Return what combinations may meet in the window of ``target``.
+class Turn:
+    """What is being joined in the order just now (only if there are ROWS windows), as kernels see it.
 
-    ``released`` is what is being joined with them (only if there are ROWS windows).
+    By unit: the number of the first of its tuples that are (-1: none are), how many they are,
+    and where it is written how many tuples of each unit come before them.
     """
-    times = partial.times
-    members = list(times.values())
-    latest = members[0] if len(members) == 1 else np.maximum.reduce(members)
-    age = spans.age(target)
-    low = np.full(len(latest), INT64_MIN) if age is None else np.maximum(latest, INT64_MIN + age) - age
-    if spans.since != INT64_MIN:
-        low = np.maximum(low, spans.since + 1)
-    high = np.full(len(latest), INT64_MAX)
-    for unit, t in times.items():
-        wait = spans.age(unit)
-        if wait is not None:
-            high = np.minimum(high, np.minimum(t, INT64_MAX - wait) + wait)
-    return Bounds(
-        low, high, _numbers(spans, target, partial.numbers, released) if released is not None and spans.counts else None
-    )
+
+    def __init__(self, released: list[Release | None]) -> None:
+        self.released = released
+        self.bases = [-1 if release is None else release.base for release in released]
+        self.sizes = [0 if release is None else len(release.block) for release in released]
+        self.before = [
+            [0] * len(released) if release is None else [address(some) for some in release.before]
+            for release in released
+        ]
 
 
-def _numbers(spans: Spans, target: int, numbers: dict[int, _Ints], released: list[Release | None]) -> Numbers:
-    """Return the sequence numbers that may be met: what counts is the order, not the arrival.
+class Reach:
+    """Says what combinations of ``units`` may meet in the window of ``target``.
 
     Members that were joined earlier come before everything that is being joined now, so
     only members of the latter can find others expired that the former did not.
     """
-    size = len(next(iter(numbers.values())))
-    low, high = np.full(size, INT64_MIN), np.full(size, INT64_MAX)
-    waiting = spans.count(target)
-    partner = released[target]
-    for unit, own in numbers.items():
-        release = released[unit]
-        if waiting is not None and release is not None:
-            place = own - release.base
-            before = release.before[target][np.maximum(place, 0)]
-            low = np.where(place >= 0, np.maximum(low, before - waiting), low)
-        count = spans.count(unit)
-        if count is not None and partner is not None:
-            last = np.searchsorted(partner.before[unit], own + min(count, INT64_MAX - (1 << 62)), side="right")
-            high = np.minimum(high, partner.base + last.astype(np.int64) - 1)
-    return Numbers(low, high)
+
+    def __init__(self, spans: Spans, target: int, units: tuple[int, ...]) -> None:
+        self._target, self._units = target, units
+        self._counted = bool(spans.counts)
+        head = [len(units), _or_none(spans.age(target)), spans.since, 0, _or_none(spans.count(target)), 0, 0]
+        for unit in units:
+            count = spans.count(unit)
+            head += [_or_none(spans.age(unit)), -1 if count is None else min(count, _COUNT_MAX), -1, 0, 0, 0]
+        self._words = np.array(head, dtype=np.int64)
+        self._turn: Turn | None = None
+
+    def of(self, partial: Partial, turn: Turn | None) -> Bounds:
+        """Return what each combination may meet."""
+        from crosswind.kernel.combine import combine_kernels
+
+        if self._counted and turn is not self._turn:
+            self._take_turn(turn)
+        bounds = Bounds(len(partial), self._counted and turn is not None)
+        combine_kernels().bound(partial.cells, len(partial), self._words, bounds.ends, bounds.extent)
+        return bounds
+
+    def _take_turn(self, turn: Turn | None) -> None:
+        from crosswind.kernel.combine import BOUND_HEAD, BOUND_MEMBER
+
+        self._turn = turn
+        self._words[3] = turn is not None
+        if turn is None:
+            return
+        target = self._target
+        self._words[5:7] = (turn.bases[target] >= 0, turn.bases[target])
+        for place, unit in enumerate(self._units):
+            at = BOUND_HEAD + BOUND_MEMBER * place
+            before, after = turn.before[unit][target], turn.before[target][unit]
+            self._words[at + 2 : at + 6] = (turn.bases[unit], before, after, turn.sizes[target])
 
 
 def hull(many: Iterable[Spans]) -> Spans:
@@ -150,74 +131,64 @@ def hull(many: Iterable[Spans]) -> Spans:
 
 
 class Limits:
-    """Tells whose windows are long enough for a combination, where they differ between terms.
+    """Tells whose windows are long enough for combinations of ``units``, where they differ between terms.
 
     A combination needs a window of some length for each of its members. By unit, a table
     says which terms (bits of a word) have one at least as long; so the number of
     different windows does not matter.
     """
 
-    def __init__(self, classes: dict[Spans, np.uint64], units: Iterable[int]) -> None:
-        self._ages: dict[int, _Table] = {}
-        self._counts: dict[int, _Table] = {}
-        for unit in units:
-            ages = {spans: spans.age(unit) for spans in classes}
-            counts = {spans: spans.count(unit) for spans in classes}
-            if len(set(ages.values())) > 1:
-                self._ages[unit] = _table(classes, ages)
-            if len(set(counts.values())) > 1:
-                self._counts[unit] = _table(classes, counts)
-        since = {spans: -spans.since for spans in classes}
-        self._since = _table(classes, since) if len(set(since.values())) > 1 else None
+    def __init__(self, classes: dict[Spans, int], units: tuple[int, ...]) -> None:
+        self._units = units
+        ages = {unit: _table(classes, {spans: spans.age(unit) for spans in classes}) for unit in units}
+        counts = {unit: _table(classes, {spans: spans.count(unit) for spans in classes}) for unit in units}
+        since = _table(classes, {spans: -spans.since for spans in classes})
+        self._ages = {unit: table for unit, table in ages.items() if table is not None}
+        self._counts = {unit: table for unit, table in counts.items() if table is not None}
+        self._since = since
+        self._turn: Turn | None = None
+        self._words = self._written(None)
 
-    def __bool__(self) -> bool:
-        return bool(self._ages or self._counts or self._since is not None)
+    def words(self, turn: Turn | None) -> npt.NDArray[np.int64]:
+        """Return what kernels read."""
+        if self._counts and turn is not self._turn:
+            self._turn, self._words = turn, self._written(turn)
+        return self._words
 
-    def cut(
-        self,
-        mask: npt.NDArray[np.uint64],
-        partial: Partial,
-        released: list[Release | None] | None,
-    ) -> None:
-        """Take from ``mask`` the bits of terms whose windows are too short for a combination."""
-        times = partial.times if self._ages or self._since is not None else {}
-        if self._ages:
-            latest = np.maximum.reduce(list(times.values()))
-            for unit, (sizes, bits) in self._ages.items():
-                if unit not in times:  # waits beside, to be looked at when they meet
-                    continue
-                with np.errstate(over="ignore"):
-                    need = latest - times[unit]
-                need = np.where(need < 0, INT64_MAX, need)  # more than 64 bits apart
-                mask &= bits[np.searchsorted(sizes, need)]
-        for unit, (sizes, bits) in self._counts.items():
-            if released is not None and unit in partial.places:
-                mask &= bits[np.searchsorted(sizes, _depth(unit, partial.numbers, released))]
-        if self._since is not None:
-            sizes, bits = self._since
-            earliest = np.minimum.reduce(list(times.values()))
-            mask &= bits[np.searchsorted(sizes, 1 - np.maximum(earliest, INT64_MIN + 2))]
+    def _written(self, turn: Turn | None) -> npt.NDArray[np.int64]:
+        counts = {} if turn is None else self._counts
+        words = [len(self._ages), len(counts), *((0, 0, 0) if self._since is None else self._since.words())]
+        for unit, table in self._ages.items():
+            words += [self._units.index(unit), *table.words()]
+        if turn is not None:
+            for unit, table in counts.items():
+                words += [self._units.index(unit), *table.words()]
+                for other in self._units:
+                    words += [turn.bases[other], turn.before[other][unit]]
+        return np.array(words, dtype=np.int64)
 
 
-_Table = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
-"""Sizes, rising, and for each place among them the bits of the terms whose size is not below."""
+class _Table:
+    """Sizes, rising, and for each place among them the bits of the terms whose size is not below."""
+
+    def __init__(self, sizes: list[int], bits: list[int]) -> None:
+        self._sizes = np.array(sizes, dtype=np.int64)
+        self._bits = np.array([*bits, 0], dtype=np.uint64)
+
+    def words(self) -> tuple[int, int, int]:
+        """Return its length, and where sizes and bits are."""
+        return len(self._sizes), address(self._sizes), address(self._bits)
 
 
-def _table(classes: dict[Spans, np.uint64], sizes: Mapping[Spans, int | None]) -> _Table:
+def _table(classes: dict[Spans, int], sizes: Mapping[Spans, int | None]) -> _Table | None:
+    """Return the table of ``sizes``; None: they do not differ."""
     known = {spans: INT64_MAX if size is None else min(size, INT64_MAX) for spans, size in sizes.items()}
     steps = sorted(set(known.values()))
-    bits = [sum(int(classes[spans]) for spans, size in known.items() if size >= step) for step in steps]
-    return np.array(steps, dtype=np.int64), np.array([*bits, 0], dtype=np.uint64)
+    if len(set(sizes.values())) < 2:
+        return None
+    return _Table(steps, [sum(classes[spans] for spans, size in known.items() if size >= step) for step in steps])
 
 
-def _depth(unit: int, numbers: dict[int, _Ints], released: list[Release | None]) -> _Ints:
-    """Return how many tuples of ``unit`` its window must hold for the member to be there when the last one comes."""
-    own = numbers[unit]
-    depth = np.zeros(len(own), dtype=np.int64)
-    for other, theirs in numbers.items():
-        release = released[other]
-        if other != unit and release is not None:
-            place = theirs - release.base
-            before = release.before[unit][np.maximum(place, 0)]
-            depth = np.where(place >= 0, np.maximum(depth, before - own), depth)
-    return depth
+def _or_none(size: int | None) -> int:
+    """Return a size as kernels see it: -1 is no limit."""
+    return -1 if size is None else min(size, INT64_MAX)

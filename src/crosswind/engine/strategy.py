@@ -38,6 +38,10 @@ class Matches:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def copy(self) -> Matches:
+        """Return these matches, for longer than the memory they were found in lasts."""
+        return Matches(self.residents, self.which.copy(), self.rows.copy(), self.probes.copy())
+
 
 @dataclass(frozen=True, eq=False)
 class Late:
@@ -65,6 +69,7 @@ class PairFaultError(Exception):
         self.window = window
         self.row = row
         self.probe = probe
+        self.terms: tuple[int, ...] = ()
 
 
 RowMaker = Callable[[int, Block, Matches], Any]

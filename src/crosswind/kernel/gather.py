@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from crosswind.kernel.jit import load_source
 
-__all__ = ["gather_text", "gather_width"]
+__all__ = ["gather_columns", "gather_text", "gather_width"]
 
 _Array = npt.NDArray[Any]
 
@@ -40,6 +40,37 @@ def gather(addresses, windows, rows, out):
         source = addresses[windows[k]]
         out[2 * k] = fetch(source, 2 * rows[k], np.uint64)
         out[2 * k + 1] = fetch(source, 2 * rows[k] + 1, np.uint64)
+"""
+_MOVE = """
+
+@jit()
+def move_{bits}(base, table, which, rows, out, count):
+    if table != 0:
+        for k in range(count):
+            value = fetch(fetch(table, fetch(which, k, np.int64), np.int64), fetch(rows, k, np.int64), np.uint{bits})
+            store(out, k, value)
+    elif rows != 0:
+        for k in range(count):
+            store(out, k, fetch(base, fetch(rows, k, np.int64), np.uint{bits}))
+    else:
+        for k in range(count):
+            store(out, k, fetch(base, k, np.uint{bits}))
+"""
+_COLUMNS = """
+
+@jit("void(int64[:, ::1], int64)")
+def gather(jobs, memory):
+    for q in range(jobs.shape[0]):
+        base, table, which, rows = jobs[q, 0], jobs[q, 1], jobs[q, 2], jobs[q, 3]
+        out, width, count = memory + jobs[q, 4], jobs[q, 5], jobs[q, 6]
+        if width == 1:
+            move_8(base, table, which, rows, out, count)
+        elif width == 2:
+            move_16(base, table, which, rows, out, count)
+        elif width == 4:
+            move_32(base, table, which, rows, out, count)
+        else:
+            move_64(base, table, which, rows, out, count)
 """
 _TEXT = """
 @jit("int64(int64[::1], int64[::1], int64[::1], int64)")
@@ -77,6 +108,23 @@ def gather_width(addresses: _Array, windows: _Array, rows: _Array, width: int) -
     out = np.empty(len(rows) * items, dtype)
     kernel(addresses, windows, rows, out)
     return out
+
+
+@lru_cache(maxsize=1)
+def _columns_kernel() -> Callable[..., None]:
+    moves = "".join(_MOVE.format(bits=bits) for bits in (8, 16, 32, 64))
+    kernel: Callable[..., None] = load_source(_HEAD + moves + _COLUMNS).gather
+    return kernel
+
+
+def gather_columns(jobs: list[int], memory: int) -> None:
+    """Fetch many columns of up to 8 bytes a value into the memory at address ``memory``.
+
+    A job is seven numbers: address of the values (or 0, then address of a table of such addresses,
+    and of the numbers that say which), address of the rows (0: one after the other), where in the
+    memory, bytes of a value, count.
+    """
+    _columns_kernel()(np.array(jobs, dtype=np.int64).reshape(-1, 7), memory)
 
 
 def gather_text(addresses: _Array, texts: _Array, windows: _Array, rows: _Array) -> tuple[_Array, _Array]:

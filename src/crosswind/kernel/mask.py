@@ -147,7 +147,7 @@ def _loop(number: int, pattern: Pattern, emitter: Emitter) -> list[str]:
         if emitter.checks:
             emitter.lines += [
                 f"{pad}if fault:",
-                f"{pad}    state[3] = w; state[4] = i; state[5] = j",
+                f"{pad}    state[1] = {number}; state[2] = q; state[3] = w; state[4] = i; state[5] = j",
                 f"{pad}    return -1",
             ]
         emitter.checks |= before

@@ -29,8 +29,8 @@ class Hop:
     """One search: what is joined so far looks for partners in the window of ``target``.
 
     ``checks`` has, for each of ``terms`` (numbers of the plan's terms), what is left to be
-    checked for a candidate; ``parts`` what the hop decides in all. Terms in ``done`` are
-    complete after it, the others go ``onward``.
+    checked for a candidate, ``bare`` what is if the window holds no nulls; ``parts`` what the
+    hop decides in all. Terms in ``done`` are complete after it, the others go ``onward``.
     """
 
     joined: tuple[int, ...]
@@ -38,6 +38,7 @@ class Hop:
     terms: tuple[int, ...]
     dimensions: tuple[Dimension, ...]
     checks: tuple[Formula, ...]
+    bare: tuple[Formula, ...]
     parts: tuple[tuple[Formula, ...], ...]
     done: tuple[int, ...]
     onward: tuple[Hop, ...]
@@ -139,12 +140,15 @@ def _hop(joined: tuple[int, ...], target: int, group: list[_Traveller], accesses
     dimensions = group[0].dimensions
     for other in group[1:]:
         dimensions = _weakest(dimensions, other)
-    checks = tuple(_check(traveller, dimensions, target, accesses[target].required) for traveller in group)
+    checks, bare = (
+        tuple(_check(traveller, dimensions, target, required) for traveller in group)
+        for required in (accesses[target].required, True)
+    )
     done = tuple(t.number for t in group if len(t.order) == 1)
     going = [replace(t, order=t.order[1:]) for t in group if len(t.order) > 1]
     onward = _onward((*joined, target), going, accesses)
     numbers = tuple(t.number for t in group)
-    return Hop(joined, target, numbers, dimensions, checks, tuple(t.ready for t in group), done, onward)
+    return Hop(joined, target, numbers, dimensions, checks, bare, tuple(t.ready for t in group), done, onward)
 
 
 def _weakest(dimensions: tuple[Dimension, ...], other: _Traveller) -> tuple[Dimension, ...]:

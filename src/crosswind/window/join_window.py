@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from crosswind.plan.physical import RUN_DIMENSION, RUN_HEAD, RUN_MAX
 from crosswind.window.basic import BasicWindow
@@ -65,6 +66,39 @@ class Residents:
             self.nulls |= item.nulls()
             self.nans |= item.nans()
         self.kinds = frozenset(item.arrangement.kind for item in items if item.arrangement is not None)
+        self._addresses_at = address(self.addresses)
+        self._facts: dict[tuple[int, int], tuple[bool, bool]] = {}
+        self._positions: npt.NDArray[np.int64] | None = None
+        self._times: npt.NDArray[np.int64] | None = None
+
+    @property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """The table that pair kernels read: a row each of the addresses of times, numbers, columns."""
+        if self._positions is None:
+            self._positions = np.ascontiguousarray(np.hstack([self.runs[:, 1:3], self.addresses.T]))
+        return self._positions
+
+    @property
+    def size(self) -> int:
+        """How many tuples there are."""
+        return int(self.runs[:, 0].sum())
+
+    def facts(self, first: int, end: int) -> tuple[bool, bool]:
+        """Return whether columns ``first`` up to ``end`` may hold a null, and whether a NaN."""
+        if (first, end) not in self._facts:
+            self._facts[first, end] = bool(self.nulls[first:end].any()), bool(self.nans[first:end].any())
+        return self._facts[first, end]
+
+    @property
+    def times_at(self) -> int:
+        """Where the addresses of their times are."""
+        if self._times is None:
+            self._times = np.ascontiguousarray(self.runs[:, 1])
+        return address(self._times)
+
+    def column_at(self, index: int) -> int:
+        """Return where the addresses of the values of a column are."""
+        return self._addresses_at + 3 * index * self.addresses.strides[0]
 
     def refresh(self) -> None:
         """Take over what has been appended to the last of them."""
@@ -73,6 +107,8 @@ class Residents:
             self.runs[-1], self.params[-1], self.addresses[:, -1] = _described(item, self._keys)
             self.nulls |= item.nulls()
             self.nans |= item.nans()
+            self._positions = self._times = None
+            self._facts.clear()
         head[0], head[3], head[4] = item.length, item.time_min, item.time_max
 
 

@@ -17,8 +17,8 @@ _ones = [np.ones(1 << 16, dtype=np.uint8)]
 
 
 def address(array: npt.NDArray[Any]) -> int:
-    """Return where the values of ``array`` lie (faster than ``array.ctypes.data``)."""
-    where: int = array.__array_interface__["data"][0]
+    """Return where the values of ``array`` lie (Arrow is the fastest to ask; it wants arrays without gaps)."""
+    where: int = pa.py_buffer(array).address if array.flags.c_contiguous else array.__array_interface__["data"][0]
     return where
 
 
