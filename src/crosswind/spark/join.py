@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from crosswind.engine.explain import lay_out
 from crosswind.engine.session import INDEXES, choose, lateness_of, parse_queries
 from crosswind.errors import InputError
 from crosswind.io.arrow import as_table
 from crosswind.plan.explain import describe
+from crosswind.plan.explanation import Explanation
 from crosswind.plan.layout import choose_layout, describe_layout
 from crosswind.query.tree import Column
 from crosswind.spark.operator import OUTPUT, CellProcessor
@@ -108,11 +108,10 @@ def explain(
     layout: str | tuple[int, ...] = "auto",
     cells: int | None = None,
     sample: Mapping[str, Any] | None = None,
-) -> str:
+) -> Explanation:
     """Return, as text, how :func:`join` would run ``query`` over ``frames``, and why."""
     spec, _, _ = _spec(query, frames, time, "0s", layout, cells, "auto", _CACHE_MB, sample)
-    sections = [*describe(spec.plan), ("layout", describe_layout(spec.layout, spec.plan))]
-    return "\n".join(lay_out(section) for section in sections if section[1])
+    return Explanation.of([*describe(spec.plan), ("layout", describe_layout(spec.layout, spec.plan))])
 
 
 def _spec(
