@@ -7,6 +7,7 @@ Catch :class:`CrosswindError` to catch them all.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "InputError",
     "JobError",
     "LateTupleWarning",
+    "MonitorError",
     "NullTimeWarning",
     "OverloadError",
     "QueryError",
@@ -86,6 +88,21 @@ class JobError(CrosswindError):
 
 class SparkError(CrosswindError):
     """Spark could not be started, or refused what it was asked."""
+
+
+class MonitorError(CrosswindError):
+    """The page or the metrics of a job cannot be served."""
+
+    @classmethod
+    def of_port(cls, what: str, host: str, port: int, option: str, error: OSError) -> MonitorError:
+        """Return the error that says why ``host:port`` cannot be listened on, and what to do."""
+        if error.errno == errno.EADDRINUSE:
+            reason = f"port {port} is taken"
+        elif error.errno in (errno.EACCES, errno.EPERM):
+            reason = f"port {port} may not be used: ports below 1024 are for root"
+        else:
+            reason = f"{host}:{port} cannot be listened on: {error.strerror or error}"
+        return cls(f"cannot serve the {what}: {reason}. Name another, or 0 for any that is free: {option} 0.")
 
 
 class CrosswindWarning(UserWarning):

@@ -96,7 +96,7 @@ def join(
     ]
     blocks = reduce(lambda left, right: left.unionByName(right), packed).drop("time", "start")
     joined = blocks.groupBy("cell").transformWithStateInPandas(CellProcessor(spec), OUTPUT, "append", "EventTime")
-    observed = joined.observe(f"{METRICS}_{spec.identity()}", *counters())
+    observed = joined.observe(f"{METRICS}_{spec.identity()}", *counters(keys))
     return observed.mapInArrow(Unpack(result_schema(spec.plan, many=spec.many), spec.many), schema)
 
 
