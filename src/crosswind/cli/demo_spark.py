@@ -8,6 +8,7 @@ import operator
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,17 +121,16 @@ class SparkDemo:
         workload = BandWorkload(self._rate, self._window_s * 1_000_000, self._seed)
         with tempfile.TemporaryDirectory(prefix="crosswind-demo-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
-            spark = start_session("crosswind demo", folder / "spark.log")
-            try:
-                with Interruption() as interruption:
+            with ExitStack() as session:
+                with self._observer() as observer:
+                    spark = start_session("crosswind demo", folder / "spark.log")
+                    session.callback(spark.stop)
                     feed = BandFeed(folder, workload, self._window_s if self._fill else 0)
-                    with feed, self._observer() as observer:
+                    with Interruption() as interruption, feed:
                         self._play(spark, feed, folder, interruption, observer)
-                    if not interruption.asked:
-                        self._check(feed)
-                    interrupted = interruption.asked
-            finally:
-                spark.stop()
+                if not interruption.asked:
+                    self._check(feed)
+        interrupted = interruption.asked
         click.echo(json_module.dumps(self._as_dict()) if self._as_json else self._summary())
         if interrupted:
             raise KeyboardInterrupt
