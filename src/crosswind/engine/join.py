@@ -703,6 +703,15 @@ class Join(LiveJoin, Outlet[pa.Table]):
 
     Push batches as they come; every call returns the results it completed. Use it as a
     context manager, or call :meth:`close` when done.
+
+    Examples
+    --------
+    >>> import crosswind as cw, pyarrow as pa
+    >>> r = pa.schema({"x": pa.int64(), "ts": pa.int64()})
+    >>> sql = "SELECT a.x, b.x AS y FROM R [RANGE 5] a, R [RANGE 5] b WHERE a.x = b.x + 1"
+    >>> with cw.open(sql, {"R": r}) as join:
+    ...     join.push("R", {"x": [1], "ts": [1]}).num_rows, join.push("R", {"x": [2], "ts": [3]}).to_pylist()
+    (0, [{'x': 2, 'y': 1}])
     """
 
     @property

@@ -78,11 +78,15 @@ def join(
     Examples
     --------
     >>> import crosswind as cw
+    >>> r = spark.sql("SELECT 1 AS x, TIMESTAMP '2025-01-01 00:00:00' AS ts")
+    >>> s = spark.sql("SELECT 2 AS a, TIMESTAMP '2025-01-01 00:00:03' AS ts")
     >>> joined = cw.spark.join(
     ...     "SELECT R.x, S.a FROM R [RANGE 5 SECONDS], S [RANGE 5 SECONDS] WHERE abs(R.x - S.a) <= 1",
     ...     {"R": r, "S": s},
     ...     lateness="10 seconds",
-    ... )  # doctest: +SKIP
+    ... )
+    >>> joined.collect()
+    [Row(x=1, a=2)]
     """
     spec, streaming, spark = _spec(query, frames, time, lateness, layout, cells, index, cache_mb, sample)
     schema = _result_type(spec, frames)
@@ -109,7 +113,18 @@ def explain(
     cells: int | None = None,
     sample: Mapping[str, Any] | None = None,
 ) -> Explanation:
-    """Return, as text, how :func:`join` would run ``query`` over ``frames``, and why."""
+    """Return, as text, how :func:`join` would run ``query`` over ``frames``, and why.
+
+    Parameters are those of :func:`join`; nothing is run.
+
+    Examples
+    --------
+    >>> import crosswind as cw
+    >>> r = spark.sql("SELECT 1 AS x, TIMESTAMP '2025-01-01 00:00:00' AS ts")
+    >>> plan = cw.spark.explain("SELECT a.x FROM R [NOW] a, R [NOW] b WHERE a.x = b.x", {"R": r}, cells=4)
+    >>> plan.sections["layout"][0]
+    'hash, 4 cells: ...'
+    """
     spec, _, _ = _spec(query, frames, time, "0s", layout, cells, "auto", _CACHE_MB, sample)
     return Explanation.of([*describe(spec.plan), ("layout", describe_layout(spec.layout, spec.plan))])
 

@@ -115,6 +115,12 @@ def progress_of(progress: Any) -> Progress | None:
     ----------
     progress : StreamingQueryProgress
         ``query.lastProgress``, an item of ``query.recentProgress``, or ``event.progress``.
+
+    Examples
+    --------
+    >>> import crosswind as cw
+    >>> cw.spark.progress_of(None) is None  # before the first micro-batch
+    True
     """
     if progress is None:
         return None
@@ -173,7 +179,10 @@ class Listener(StreamingQueryListener):
 
     Examples
     --------
-    ``spark.streams.addListener(crosswind.spark.Listener(print))``
+    >>> import crosswind as cw
+    >>> listener = cw.spark.Listener(print)
+    >>> spark.streams.addListener(listener)
+    >>> spark.streams.removeListener(listener)
     """
 
     def __init__(self, receive: Callable[[Progress], None]) -> None:
