@@ -31,7 +31,7 @@ from crosswind.query import userfunctions
 from crosswind.testing import assert_same_rows
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_EXAMPLES = sorted(
     path
     for path in (ROOT / "src").rglob("*.py")
