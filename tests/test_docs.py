@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import crosswind as cw
+from crosswind.monitor.reading import METRICS
 from crosswind.query import userfunctions
 from crosswind.testing import assert_same_rows
 
@@ -168,6 +169,14 @@ def public_names():
 def test_every_public_name_has_an_example():
     bare = [found.__name__ for found in public_names() if ">>> " not in (found.__doc__ or "") and callable(found)]
     assert not bare, f"no example in the docstrings of {bare}"
+
+
+def test_reference_pages_name_everything():
+    metrics = (ROOT / "docs" / "how-to" / "monitoring.md").read_text(encoding="utf-8")
+    missing = [metric.sample_name for metric in METRICS if f"`{metric.sample_name}`" not in metrics]
+    errors = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    missing += [name for name in cw.__all__ if name.endswith(("Error", "Warning")) and f"`{name}`" not in errors]
+    assert not missing
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from crosswind.clock import Clock, SystemClock
 from crosswind.monitor.reading import Reading
 
 __all__ = ["Recorder"]
 
-_RATE_S = 3.0
-"""Rates are those of the last few seconds."""
+_RATE_S = {"worker": 3.0, "cell": 15.0}
+"""Rates are those of the last few seconds: of several micro-batches, where there are cells."""
 _READINGS_MAX = 256
 
 
@@ -41,10 +41,13 @@ class Recorder:
     500
     """
 
-    def __init__(self, job: str, engine: str, workers: str = "worker", clock: Clock | None = None) -> None:
+    def __init__(
+        self, job: str, engine: str, workers: Literal["worker", "cell"] = "worker", clock: Clock | None = None
+    ) -> None:
         self.job, self.engine, self.workers = job, engine, workers
         self._clock = clock or SystemClock()
         self._begun = self._clock.now()
+        self._span_s = _RATE_S[workers]
         self._readings: deque[tuple[float, Reading]] = deque(maxlen=_READINGS_MAX)
         self._changed = threading.Condition()
         self._taken = 0
@@ -63,7 +66,7 @@ class Recorder:
             now = self._clock.now()
             self._readings.append((now, reading))
             # One older than the span stays, so that there is something to compare with.
-            while len(self._readings) > 2 and self._readings[1][0] < now - _RATE_S:
+            while len(self._readings) > 2 and self._readings[1][0] < now - self._span_s:
                 self._readings.popleft()
             self._taken += 1
             self._changed.notify_all()

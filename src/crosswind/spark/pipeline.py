@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 
 from crosswind.engine.session import plan_for
 from crosswind.errors import JobError, SparkError
+from crosswind.io.brokers import check_brokers
 from crosswind.io.endpoints import FileSink, KafkaSink, KafkaSource, MemorySink
 from crosswind.io.files import schema_of
 from crosswind.io.job import Job
@@ -73,6 +74,7 @@ class Pipeline:
         checkpoint = job.spark.checkpoint or self._folder / "checkpoint"
         try:
             self._check_query()
+            check_brokers(job)
             if isinstance(job.sink, FileSink) and job.sink.path is not None:
                 check_file_sink(job.sink.path, checkpoint)
             self._spark = start_session(
