@@ -7,7 +7,7 @@ PYTEST_ARGS ?= -n 2
 BENCH ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka test lint fuzz soak bench lock clean
+.PHONY: help setup demo kafka test lint docs fuzz soak bench lock clean
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -31,6 +31,10 @@ lint: setup  ## Check style and types
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 
+docs: setup  ## Build the documentation into site/, without a warning
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs --quiet build --strict
+	@echo "crosswind: the documentation is in site/index.html"
+
 fuzz: setup  ## Compare random cases with the oracle: make fuzz CASES=5000 SEED=0
 	@.venv/bin/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
 
@@ -47,5 +51,5 @@ lock: setup  ## Write the lock files anew: make lock [UPGRADE=1]
 	@scripts/lock $(if $(UPGRADE),--upgrade)
 
 clean:  ## Remove what the other targets made
-	@rm -rf .venv .kafka dist build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .kafka dist build site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -26,12 +26,19 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import crosswind as cw
+from crosswind.monitor.reading import METRICS
 from crosswind.query import userfunctions
 from crosswind.testing import assert_same_rows
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-WITH_EXAMPLES = sorted(path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WITH_EXAMPLES = sorted(
+    path
+    for path in (ROOT / "src").rglob("*.py")
+    # Those of Spark need a session: tests/spark/test_examples.py
+    if ">>> " in path.read_text(encoding="utf-8") and path.parent.name != "spark"
+)
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND_SECONDS_MAX = 400
 """Spark takes its time to start where others are at work."""
@@ -152,6 +159,24 @@ def test_examples_in_docstrings_run(path):
     outcome = doctest.testmod(module, optionflags=doctest.ELLIPSIS, raise_on_error=False)
     assert outcome.attempted > 0
     assert outcome.failed == 0, "see what was printed above"
+
+
+def public_names():
+    for module in (cw, cw.testing):
+        yield from (getattr(module, name) for name in module.__all__ if not name.startswith("__"))
+
+
+def test_every_public_name_has_an_example():
+    bare = [found.__name__ for found in public_names() if ">>> " not in (found.__doc__ or "") and callable(found)]
+    assert not bare, f"no example in the docstrings of {bare}"
+
+
+def test_reference_pages_name_everything():
+    metrics = (ROOT / "docs" / "how-to" / "monitoring.md").read_text(encoding="utf-8")
+    missing = [metric.sample_name for metric in METRICS if f"`{metric.sample_name}`" not in metrics]
+    errors = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    missing += [name for name in cw.__all__ if name.endswith(("Error", "Warning")) and f"`{name}`" not in errors]
+    assert not missing
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)

@@ -210,7 +210,12 @@ def test_a_job_that_only_shows_results_needs_no_checkpoint_and_runs_until_it_is_
         ('schema = { x = "int32", ts = "timestamp[ms]" }', "", "'schema' is missing: nothing else tells"),
         ('topic = "r"', 'topic = "r"\nstarting = "now"', "'starting' is 'now'. Allowed: earliest, latest"),
         ('columns = { x = "value % 10" }', "columns = {}", r"\[streams.S.columns\]: no column is given"),
-        ("rate = 10\ncolumns = {", "socket = 'here'\nschema = {", "'socket' is 'here'. Write host:port"),
+        (
+            'rate = 10\ncolumns = { x = "value % 10" }',
+            "socket = 'here'\nschema = { ts = 'int64' }",
+            "'socket' is 'here'. Write host:port",
+        ),
+        ("[sink]", "[spark]\nlayout = [2, 0]\n[sink]", "'layout' must be a name or a list of positive whole numbers"),
         ("[job]", '[job]\nengine = "local"', "a 'kafka' source needs Spark; one process reads files only"),
         (
             '[sink]\nkafka = "localhost:9092"\ntopic = "out"',

@@ -400,7 +400,7 @@ def test_lateness_is_rounded_up():
 
 def test_the_cost_of_the_papers_workload_is_that_of_celljoin():
     streams = "R [RANGE 15 MINUTES], S [RANGE 15 MINUTES]"
-    assert pairs_per_second(plan_of("R.x < S.a", streams), 1000.0) == pytest.approx(1.8e9)
+    assert pairs_per_second(plan_of("R.x < S.a", streams), (1000.0, 1000.0)) == pytest.approx(1.8e9)
 
 
 # ---------------------------------------------------------------------------------- as text
@@ -430,6 +430,37 @@ def test_explain_warns_of_what_no_index_helps():
     told = "no equality and no band between the streams"
     assert told in cw.explain("SELECT R.x FROM R [NOW], S [NOW] WHERE R.x <> S.a", SCHEMAS)
     assert told not in cw.explain("SELECT R.x FROM R [NOW], S [NOW] WHERE R.x < S.a", SCHEMAS)
+
+
+def test_explain_tells_what_is_needed_at_a_rate():
+    sql = "SELECT R.x FROM R [RANGE 15 MINUTES], S [RANGE 15 MINUTES] WHERE R.x * S.a > 5"
+    text = cw.explain(sql, SCHEMAS, rate=1_000_000)
+    assert "every pair is compared; about 1.8 Ppairs/s needed at 1,000,000 tuples/s a stream" in text
+    assert "or run it on Spark with more cells" in text
+    text = cw.explain(sql.replace("*", "-"), SCHEMAS, rate={"R": 10, "S": 1_000})
+    assert "at 10 and 1,000 tuples/s 18 Mpairs/s meet in the windows" in text
+    assert "searched by index: about " in text
+    assert "warnings" not in text.sections
+
+
+def test_explain_is_a_tree_sections_and_html():
+    sql = "SELECT R.x, S.t FROM R [RANGE 1 MINUTE], S [ROWS 500] WHERE R.t = S.t AND R.x < S.a"
+    plan = cw.explain(sql, SCHEMAS)
+    assert plan.sections["tree"] == [
+        "result: x, t",
+        "└─ join by 1 equality, 1 band",
+        "   ├─ R [RANGE 1 MINUTE], about 60,000 tuples wait",
+        "   └─ S [ROWS 500], about 500 tuples wait",
+    ]
+    shown = plan._repr_html_()
+    assert "<summary>keys</summary><pre>R.t = S.t</pre>" in shown
+    assert "R.x &lt; S.a" in shown
+    assert plan == str(plan)
+
+
+def test_explain_shows_machine_code_when_asked():
+    plan = cw.explain("SELECT R.x FROM R [NOW], S [NOW] WHERE R.x * S.a < 5", SCHEMAS, assembly=True)
+    assert any("ret" in line for line in plan.sections["assembly"])
 
 
 def test_explain_does_not_know_rates_of_integer_times():

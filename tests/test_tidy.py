@@ -36,8 +36,9 @@ MAY_IMPORT = {
     "lab": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "bench", "testing"},
     "bench": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "spark"},
     "testing": EVERYONE | {"io"},
+    "monitor": EVERYONE,
     "cli": EVERYONE
-    | {"query", "plan", "window", "kernel", "io", "engine", "spark", "lab", "bench", "testing", "crosswind"},
+    | {"query", "plan", "window", "kernel", "io", "engine", "spark", "lab", "bench", "testing", "monitor", "crosswind"},
     # The public face, which loads the rest on first use.
     "crosswind": EVERYONE | {"query", "plan", "engine", "spark", "testing"},
     "__main__": {"cli"},
@@ -56,6 +57,7 @@ ONLY_IN = {
     "rich": {"cli"},
     "pandas": {"spark"},
     "polars": {"bench"},
+    "prometheus_client": {"monitor"},
     "duckdb": {"bench"},
     "pytest": set(),
     "hypothesis": set(),

@@ -13,7 +13,17 @@ __all__ = ["Clock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """A clock that can be read and waited on. Seconds, from an arbitrary zero; never goes back."""
+    """A clock that can be read and waited on. Seconds, from an arbitrary zero; never goes back.
+
+    Examples
+    --------
+    >>> from crosswind.testing import Clock, SystemClock
+    >>> clock: Clock = SystemClock()
+    >>> before = clock.now()
+    >>> clock.sleep(0.001)
+    >>> clock.now() > before
+    True
+    """
 
     def now(self) -> float:
         """Return the seconds passed since the clock's zero."""
@@ -25,7 +35,14 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The real time of this machine."""
+    """The real time of this machine.
+
+    Examples
+    --------
+    >>> from crosswind.testing import SystemClock
+    >>> SystemClock().now() >= 0
+    True
+    """
 
     def now(self) -> float:
         """Return the seconds passed since the clock's zero."""

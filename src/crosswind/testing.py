@@ -66,7 +66,15 @@ _INSTANT = re.compile(_TIMESTAMP.pattern + r"(Z|[+-]\d\d:?\d\d)")
 
 
 class Arrival(NamedTuple):
-    """Tuples of one stream that arrive together."""
+    r"""Tuples of one stream that arrive together.
+
+    Examples
+    --------
+    >>> from crosswind.testing import arrivals_from_text
+    >>> first, second = arrivals_from_text({"R": "arrival | x | ts\n1 | 7 | 10\n2 | 8 | 12"})
+    >>> first.stream, second.batch.column("x").to_pylist()
+    ('R', [8])
+    """
 
     at: int
     stream: str
@@ -85,6 +93,14 @@ class TestClock:
     ----------
     sleeps : list of float
         Every wait that was asked for, in order.
+
+    Examples
+    --------
+    >>> from crosswind.testing import TestClock
+    >>> clock = TestClock()
+    >>> clock.advance(90)
+    >>> clock.now()
+    90.0
     """
 
     __test__ = False  # or pytest would take it for a class of tests
@@ -135,6 +151,20 @@ def stream_from_text(text: str, schema: pa.Schema | str | None = None) -> pa.Tab
     -----
     A time of day such as ``00:01:30`` is taken as that time on 1970-01-01, and a whole number in a
     column declared as a timestamp as ticks since then, so that tests of windows can stay short.
+
+    Examples
+    --------
+    >>> from crosswind.testing import stream_from_text
+    >>> stream = stream_from_text(
+    ...     '''
+    ...     x | ts
+    ...     7 | 00:00:01
+    ...       | 00:00:02.5
+    ...     ''',
+    ...     "x:int32, ts:timestamp[ms]",
+    ... )
+    >>> stream.column("x").to_pylist()
+    [7, None]
     """
     return pa.concat_tables([batch for _, batch in _batches(text, schema)])
 
@@ -157,6 +187,25 @@ def arrivals_from_text(
     -------
     list of Arrival
         In order of arrival; on equal numbers, in the order of ``streams``.
+
+    Examples
+    --------
+    >>> from crosswind.testing import arrivals_from_text
+    >>> arrivals = arrivals_from_text(
+    ...     {
+    ...         "R": '''
+    ...             arrival | x | ts
+    ...             1       | 7 | 10
+    ...             3       | 9 | 15
+    ...         ''',
+    ...         "S": '''
+    ...             arrival | a | ts
+    ...             2       | 8 | 11
+    ...         ''',
+    ...     }
+    ... )
+    >>> [arrival.stream for arrival in arrivals]
+    ['R', 'S', 'R']
     """
     arrivals = [
         Arrival(at, stream, batch)
@@ -185,6 +234,16 @@ def assert_same_rows(got: Any, expected: Any, *, ordered: bool = False) -> None:
     ------
     AssertionError
         With the rows that are missing and those that are unexpected.
+
+    Examples
+    --------
+    >>> from crosswind.testing import assert_same_rows
+    >>> assert_same_rows([{"x": 1}, {"x": 2}], [{"x": 2}, {"x": 1}])
+    >>> try:
+    ...     assert_same_rows([{"x": 1}], [{"x": 2}])
+    ... except AssertionError as error:
+    ...     print("missing (1)" in str(error))
+    True
     """
     got_table = _as_table(got)
     if isinstance(expected, str):

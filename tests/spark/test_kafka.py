@@ -193,3 +193,25 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(broker, tmp_path, sink):
         messages = dict(consume(broker[0], topics["out"]))
         rows = [tuple(row[name] for name in ("id", "other", "x", "a")) for row in messages.values()]
         assert sorted(rows) == sorted(expected(tables))
+
+
+def test_the_example_of_logs_runs(broker, tmp_path):
+    servers, jars = broker
+    for file in (ROOT / "examples" / "log_correlation").iterdir():
+        if file.is_file():
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    environment = {**os.environ, "KAFKA_SERVERS": servers, "KAFKA_JARS": jars}
+    for command in (["produce.py"], ["-m", "crosswind", "run", "--json", "job.toml"]):
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["tuples_read"]["gateway"] == 600
+    assert sink_table(tmp_path / "data" / "correlated").num_rows == report["results"] > 0

@@ -10,7 +10,7 @@ import click
 
 from crosswind.cli.report import figures, milliseconds, per_second, quantile, show_rows
 from crosswind.cli.room import spark_room
-from crosswind.cli.view import LiveView, PlainView, SilentView, View
+from crosswind.cli.watching import Observer, Watching, watched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +42,7 @@ _BEHIND_S = 0.25
 @click.option("--fill/--no-fill", default=True, show_default=True, help="Begin with full windows, or with empty ones.")
 @click.option("--fast", is_flag=True, help="Local only: as fast as possible, not at the streams' own pace.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, and nothing else.")
+@watched
 def demo(
     engine: str,
     seconds: float | None,
@@ -51,13 +52,14 @@ def demo(
     fill: bool,
     fast: bool,
     as_json: bool,
+    watching: Watching,
 ) -> None:
     """Join two live streams, and watch.
 
     The query is the one on which the papers measure themselves: two streams of random tuples and a
     band on each of two columns, without any equality. Spark refuses it; Crosswind runs it on Spark.
     The windows are full from the beginning; the streams then go on at their own pace. In the end the
-    result is computed again, with NumPy, and compared.
+    result is computed again, with NumPy, and compared. --ui shows it live in a browser on this machine.
     """
     if engine == "spark":
         if fast:
@@ -65,27 +67,29 @@ def demo(
         with spark_room():
             from crosswind.cli.demo_spark import SparkDemo
 
-            shown = SparkDemo(seconds or _SPARK_SECONDS, rate, window or _SPARK_WINDOW_S, seed, fill, as_json)
+            shown = SparkDemo(seconds or _SPARK_SECONDS, rate, window or _SPARK_WINDOW_S, seed, fill, as_json, watching)
             code = shown.run()
         if code:
             sys.exit(code)
     else:
-        _demo_here(seconds or _LOCAL_SECONDS, rate, window or _LOCAL_WINDOW_S, seed, fill, fast, as_json)
+        from crosswind.cli.workload import BandJoin
+
+        window = window or _LOCAL_WINDOW_S
+        fill_s = window if fill else 0
+        workload = BandJoin(rate, fill_s + (seconds or _LOCAL_SECONDS), window, seed)
+        _demo_here(workload, fill_s, fast, as_json, watching)
 
 
-def _demo_here(seconds: float, rate: int, window: int, seed: int, fill: bool, fast: bool, as_json: bool) -> None:
+def _demo_here(workload: BandJoin, fill_s: int, fast: bool, as_json: bool, watching: Watching) -> None:
     from crosswind.cli.replay import Measured
-    from crosswind.cli.workload import BandJoin
 
-    fill_s = window if fill else 0
-    workload = BandJoin(rate=rate, seconds=fill_s + seconds, window_s=window, seed=seed)
     measured = Measured(tuples={"R": 0, "S": 0}, fast=fast)
     if not as_json:
         click.echo(f"{workload.sql}\n")
     interrupted = False
     try:
-        with _view(workload, quiet=as_json) as view:
-            _play(workload, fill_s * 1_000, measured, view)
+        with _observer(workload, watching, quiet=as_json) as observer:
+            _play(workload, fill_s * 1_000, measured, observer)
     except KeyboardInterrupt:
         interrupted = True
     same = None if interrupted else _same_rows(workload, measured)
@@ -99,17 +103,20 @@ def _demo_here(seconds: float, rate: int, window: int, seed: int, fill: bool, fa
         sys.exit(1)
 
 
-def _view(workload: BandJoin, *, quiet: bool) -> View:
-    if quiet:
-        return SilentView()
-    if sys.stdout.isatty():
-        return LiveView(f"2 x {workload.rate:,} tuples/s, windows of {workload.window_s} s; Ctrl-C stops")
-    return PlainView()
+def _observer(workload: BandJoin, watching: Watching, *, quiet: bool) -> Observer:
+    from crosswind.cli.readings import starting
+    from crosswind.monitor.recorder import Recorder
+
+    recorder = Recorder("demo", "kang")
+    recorder.take(starting(["R", "S"]))
+    title = f"2 x {workload.rate:,} tuples/s, windows of {workload.window_s} s; Ctrl-C stops"
+    return Observer(watching, recorder, title, quiet=quiet, err=False)
 
 
-def _play(workload: BandJoin, fill_ms: int, measured: Measured, view: View) -> None:
+def _play(workload: BandJoin, fill_ms: int, measured: Measured, observer: Observer) -> None:
     """Play the streams, and note in ``measured`` what happens."""
     import crosswind as cw
+    from crosswind.cli.readings import reading_of_stats
     from crosswind.cli.replay import Playback, replay
     from crosswind.clock import SystemClock
 
@@ -119,23 +126,20 @@ def _play(workload: BandJoin, fill_ms: int, measured: Measured, view: View) -> N
     with cw.open(workload.sql, {name: table.schema for name, table in streams.items()}) as join:
 
         def observe(measured: Measured) -> None:
-            if view.is_due():
-                measured.window_tuples = dict(join.stats.window_tuples)
-                view.show(_progress(measured))
+            if observer.is_due() or measured.finished:
+                stats = join.stats
+                if not measured.finished:  # in the end nothing waits any more
+                    measured.window_tuples = dict(stats.window_tuples)
+                seconds = measured.fill_s + measured.live_s
+                notes = {"phase": _phase(measured)}
+                observer.take(reading_of_stats(stats, seconds, finished=measured.finished, notes=notes))
 
         replay(join, playback, SystemClock(), measured, observe)
+        observe(measured)
 
 
-def _progress(measured: Measured) -> dict[str, str]:
-    lines = {
-        "phase": f"live for {measured.live_s:.0f} s" if measured.is_live else f"filling, {measured.fill_s:.0f} s",
-        "tuples in": _by_stream(measured.tuples),
-        "held in windows": _by_stream(measured.window_tuples),
-        "results": f"{measured.rows:,}",
-    }
-    if measured.is_live:
-        lines |= _live_figures(measured)
-    return lines
+def _phase(measured: Measured) -> str:
+    return f"live for {measured.live_s:.0f} s" if measured.is_live else f"filling, {measured.fill_s:.0f} s"
 
 
 def _live_figures(measured: Measured) -> dict[str, str]:

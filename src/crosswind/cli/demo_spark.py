@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json as json_module
+import operator
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +16,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crosswind.cli.interruption import Interruption
+from crosswind.cli.readings import reading_of_spark, starting
 from crosswind.cli.report import figures, megabytes, milliseconds, per_second, quantile, show_rows
-from crosswind.cli.view import LiveView, PlainView, SilentView, View
+from crosswind.cli.watching import Observer, Watching
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from crosswind.cli.feed import BandFeed
-    from crosswind.spark.progress import Progress
+    from crosswind.monitor.reading import Reading
+    from crosswind.spark.progress import CellTotal, Progress
     from crosswind.spark.watch import Watch
 
 __all__ = ["SparkDemo"]
@@ -51,6 +56,7 @@ class _Seen:
     live: list[Progress] = field(default_factory=list)
     consumed: dict[str, int] = field(default_factory=lambda: {"R": 0, "S": 0})
     latencies_s: list[float] = field(default_factory=list)
+    cells: dict[int, CellTotal] = field(default_factory=dict)
     begun: float | None = None
     live_begun: float | None = None
     ended: float = 0.0
@@ -85,9 +91,13 @@ class SparkDemo:
         Begin with full windows.
     as_json : bool
         Print figures as JSON, and nothing else.
+    watching : Watching
+        How it is shown.
     """
 
-    def __init__(self, seconds: float, rate: int, window_s: int, seed: int, fill: bool, as_json: bool) -> None:
+    def __init__(
+        self, seconds: float, rate: int, window_s: int, seed: int, fill: bool, as_json: bool, watching: Watching
+    ) -> None:
         from crosswind.bench.workload import band_sql
 
         self._seconds, self._rate, self._window_s = seconds, rate, window_s
@@ -99,6 +109,7 @@ class SparkDemo:
         self._past = rate * window_s if fill else 0
         self._same: bool | None = None
         self._checked = ""
+        self._watching = watching
 
     def run(self) -> int:
         """Run it, print what it found, and return the exit code."""
@@ -110,16 +121,16 @@ class SparkDemo:
         workload = BandWorkload(self._rate, self._window_s * 1_000_000, self._seed)
         with tempfile.TemporaryDirectory(prefix="crosswind-demo-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
-            spark = start_session("crosswind demo", folder / "spark.log")
-            try:
-                with Interruption() as interruption:
-                    with BandFeed(folder, workload, self._window_s if self._fill else 0) as feed:
-                        self._play(spark, feed, folder, interruption)
-                    if not interruption.asked:
-                        self._check(feed)
-                    interrupted = interruption.asked
-            finally:
-                spark.stop()
+            with ExitStack() as session:
+                with self._observer() as observer:
+                    spark = start_session("crosswind demo", folder / "spark.log")
+                    session.callback(spark.stop)
+                    feed = BandFeed(folder, workload, self._window_s if self._fill else 0)
+                    with Interruption() as interruption, feed:
+                        self._play(spark, feed, folder, interruption, observer)
+                if not interruption.asked:
+                    self._check(feed)
+        interrupted = interruption.asked
         click.echo(json_module.dumps(self._as_dict()) if self._as_json else self._summary())
         if interrupted:
             raise KeyboardInterrupt
@@ -131,7 +142,7 @@ class SparkDemo:
 
     # -- playing -------------------------------------------------------------
 
-    def _play(self, spark: Any, feed: BandFeed, folder: Path, interruption: Interruption) -> None:
+    def _play(self, spark: Any, feed: BandFeed, folder: Path, interruption: Interruption, observer: Observer) -> None:
         from crosswind.bench.workload import BAND
         from crosswind.spark import explain, join
         from crosswind.spark.baseline import refusal_of, start_own
@@ -145,8 +156,7 @@ class SparkDemo:
         try:
             self._refusal = refusal_of(own)
             self._tell(f"Spark alone says to this query: {self._refusal}\nCrosswind runs it:\n")
-            with self._view() as view:
-                self._watch(watch, interruption, view)
+            self._watch(watch, interruption, observer)
         finally:
             watch.stop()
 
@@ -155,27 +165,34 @@ class SparkDemo:
         self._seen.batches[number] = batch.toArrow()
         self._seen.arrived_s[number] = time.time()
 
-    def _watch(self, watch: Watch, interruption: Interruption, view: View) -> None:
+    def _watch(self, watch: Watch, interruption: Interruption, observer: Observer) -> None:
         seen, launched = self._seen, time.monotonic()
         while not interruption.wait(_POLL_S):
             watch.check()
             for progress, report in watch.news():
                 if report is not None:
                     self._note(progress, report)
-                    view.show(self._progress())
             now = time.monotonic()
-            if seen.begun is None:
-                if view.is_due():
-                    view.show({"phase": f"first micro-batch, which compiles: {now - launched:.0f} s"})
-            elif now - seen.begun >= self._seconds:
+            over = seen.begun is not None and now - seen.begun >= self._seconds
+            if over or observer.is_due():
+                observer.take(self._reading(now - launched, over))
+            if over:
                 return
-            elif view.is_due():
-                view.show(self._progress())
+
+    def _reading(self, seconds: float, over: bool) -> Reading:
+        seen = self._seen
+        total = functools.reduce(operator.add, seen.reports) if seen.reports else None
+        batch_s = [report.batch_ms / 1e3 for report in seen.live or seen.reports]
+        notes = self._notes() if seen.reports else None
+        return reading_of_spark(seen.consumed, total, batch_s, seen.cells, seconds, finished=over, notes=notes)
 
     def _note(self, progress: Any, report: Progress) -> None:
         """Take in what Spark reports of a micro-batch that is done."""
+        from crosswind.spark.progress import add_cells
+
         seen, now = self._seen, time.monotonic()
         seen.reports.append(report)
+        add_cells(seen.cells, report)
         seen.begun = seen.begun or now
         was_live = min(seen.consumed.values()) >= self._past
         for stream in seen.consumed:
@@ -199,34 +216,35 @@ class SparkDemo:
         late: list[float] = (self._seen.arrived_s[batch] - np.maximum(*times) / 1e6).tolist()
         return late
 
-    def _view(self) -> View:
-        if self._as_json:
-            return SilentView()
-        if sys.stdout.isatty():
-            return LiveView(f"2 x {self._rate:,} tuples/s, windows of {self._window_s} s; Ctrl-C stops")
-        return PlainView()
+    def _observer(self) -> Observer:
+        from crosswind.monitor.recorder import Recorder
+
+        recorder = Recorder("demo", "spark", "cell")
+        recorder.take(starting(list(self._seen.consumed)))
+        title = f"2 x {self._rate:,} tuples/s, windows of {self._window_s} s; Ctrl-C stops"
+        return Observer(self._watching, recorder, title, quiet=self._as_json, err=False)
 
     # -- what is shown -------------------------------------------------------
 
-    def _progress(self) -> dict[str, str]:
+    def _notes(self) -> dict[str, str]:
+        """Return what is shown beside the figures that every job has."""
         seen = self._seen
         last = seen.reports[-1]
         elapsed = time.monotonic() - (seen.begun or 0.0)
         filled = min(1.0, min(seen.consumed.values()) / self._past) if self._past else 1.0
         phase = "live" if seen.live_begun else f"catching up, windows {100 * filled:.0f}% full"
-        lines = {"phase": f"{phase}; {elapsed:.0f} of {self._seconds:.0f} s, {len(seen.reports)} micro-batches"}
-        lines |= self._figures(seen.live or seen.reports)
-        lines["last micro-batch"] = (
+        notes = {"phase": f"{phase}; {elapsed:.0f} of {self._seconds:.0f} s, {len(seen.reports)} micro-batches"}
+        notes |= {name: text for name, text in self._figures(seen.live or seen.reports).items() if name == "latency"}
+        notes["last micro-batch"] = (
             f"{last.tuples:,} tuples, {last.results:,} results, {milliseconds(last.batch_ms / 1e3)} "
             f"(joining {milliseconds(last.join_ms / 1e3)}, state {milliseconds(last.state_ms / 1e3)})"
         )
         newest = seen.batches.get(last.batch)
-        if not sys.stdout.isatty():  # one line
-            del lines["layout"]
-        elif newest is not None and newest.num_rows:
+        if sys.stdout.isatty() and newest is not None and newest.num_rows:
+            notes["layout"] = self._layout
             rows = show_rows(newest.slice(max(0, newest.num_rows - _NEWEST)), ("r_ts", "s_ts"))
-            lines |= {"newest result" if k == 0 else " " * k: row for k, row in enumerate(rows)}
-        return lines
+            notes |= {"newest result" if k == 0 else " " * k: row for k, row in enumerate(rows)}
+        return notes
 
     def _figures(self, reports: list[Progress]) -> dict[str, str]:
         seen = self._seen

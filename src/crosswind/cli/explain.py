@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_module
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,13 +45,18 @@ class _Subject(NamedTuple):
 @click.option("--index", default="auto", show_default=True, help="Plan with this index.")
 @click.option("--layout", default="auto", show_default=True, help="On Spark: hash, range, grid, or a grid such as 2x3.")
 @click.option("--cells", type=click.IntRange(1), help="On Spark: how many cells; this machine's cores if left out.")
-@click.option("--verbose", "-v", is_flag=True, help="Also show the code that the plan is compiled to.")
+@click.option(
+    "--source", "--verbose", "-v", "verbose", is_flag=True, help="Also show the code that it is compiled from."
+)
+@click.option("--assembly", is_flag=True, help="Also show the machine code that becomes of it here.")
+@click.option("--json", "as_json", is_flag=True, help="Print the sections as JSON.")
 def explain(
     query: str,
     streams: tuple[str, ...],
     schemas: tuple[str, ...],
     time: str,
     layout: str,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Show how QUERY would be run.
@@ -68,7 +74,7 @@ def explain(
         layout=_layout(layout),
         **options,
     )
-    click.echo(str(plan).rstrip())
+    click.echo(json_module.dumps({"query": subject.query, "plan": plan.sections}) if as_json else plan.rstrip())
 
 
 def _layout(text: str) -> str | tuple[int, ...]:

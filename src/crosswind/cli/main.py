@@ -14,9 +14,13 @@ import click
 
 from crosswind import __version__
 from crosswind.cli.bench import bench
+from crosswind.cli.check import check
+from crosswind.cli.completion import completion
 from crosswind.cli.demo import demo
 from crosswind.cli.explain import explain
+from crosswind.cli.init import init
 from crosswind.cli.run import run
+from crosswind.cli.schema import schema
 from crosswind.errors import CrosswindError
 
 __all__ = ["crosswind", "main"]
@@ -45,7 +49,9 @@ class _Group(click.Group):
             sys.stdout.flush()
             return result
         except CrosswindError as error:
-            raise _Failure(str(error)) from error
+            from crosswind.io.environment import redact
+
+            raise _Failure(redact(str(error))) from error
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(EXIT_INTERRUPTED)
@@ -67,10 +73,8 @@ def crosswind() -> None:
     """Exact window joins over live streams, for any predicate."""
 
 
-crosswind.add_command(bench)
-crosswind.add_command(demo)
-crosswind.add_command(explain)
-crosswind.add_command(run)
+for command in (bench, check, completion, demo, explain, init, run, schema):
+    crosswind.add_command(command)
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-import sys
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import click
 
 from crosswind.cli.report import figures, per_second, show_rows
 from crosswind.cli.room import spark_room
-from crosswind.cli.view import LiveView, PlainView, SilentView, View
+from crosswind.cli.watching import Observer, Watching, watched
 from crosswind.errors import CrosswindWarning
 
 if TYPE_CHECKING:
@@ -44,12 +43,15 @@ class _Progress:
 @click.argument("job", metavar="JOB.toml", type=click.Path(path_type=Path))
 @click.option("--engine", type=click.Choice(["spark", "local"]), help="Where to run it, if not where the job says.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def run(job: Path, engine: str | None, as_json: bool) -> None:
+@watched
+def run(job: Path, engine: str | None, as_json: bool, watching: Watching) -> None:
     """Run the job that JOB.toml describes.
 
     On Spark, or in this process if the job says engine = "local". Streams are read, joined, and the
     results written as they are found. A job over files ends when they are read; others run until
     Ctrl-C, and go on from their checkpoint when they are run again.
+
+    --ui shows it live in a browser on this machine, --metrics-port to Prometheus.
     """
     from crosswind.io.endpoints import FileSink
     from crosswind.io.job import load_job
@@ -58,15 +60,14 @@ def run(job: Path, engine: str | None, as_json: bool) -> None:
     console = isinstance(loaded.sink, FileSink) and loaded.sink.path is None
     if console and as_json:
         raise click.UsageError("--json and a console sink both want standard output. Give [sink] a path.")
-    view = _view(loaded, quiet=as_json)
     if loaded.engine == "local":
-        _run_here(loaded, view, as_json=as_json, err=console)
+        _run_here(loaded, _observer(loaded, watching, "kang", quiet=as_json), as_json=as_json, err=console)
         return
     with spark_room():
         from crosswind.cli.run_spark import SparkRun
 
-        started = SparkRun(loaded, view)
-        if not as_json:
+        started = SparkRun(loaded, _observer(loaded, watching, "spark", quiet=as_json))
+        if not as_json and watching.log == "text":
             click.echo(f"{loaded.name}: starting Spark ({loaded.spark.master}) ...", err=True)
         stopped = started.run()
         started.print(as_json=as_json, err=console)
@@ -74,7 +75,7 @@ def run(job: Path, engine: str | None, as_json: bool) -> None:
         raise KeyboardInterrupt
 
 
-def _run_here(job: Job, view: View, *, as_json: bool, err: bool) -> None:
+def _run_here(job: Job, observer: Observer, *, as_json: bool, err: bool) -> None:
     from crosswind.io.endpoints import FileSink
     from crosswind.io.files import FileStream, MemoryWriter, ResultWriter
 
@@ -83,8 +84,8 @@ def _run_here(job: Job, view: View, *, as_json: bool, err: bool) -> None:
     writer = ResultWriter(job.sink) if isinstance(job.sink, FileSink) else MemoryWriter()
     interruption = None
     try:
-        with view:
-            _run(job, streams, writer, progress, view)
+        with observer:
+            _run(job, streams, writer, progress, observer)
     except KeyboardInterrupt as signal:
         interruption = signal
     if isinstance(writer, MemoryWriter) and not as_json:
@@ -95,17 +96,21 @@ def _run_here(job: Job, view: View, *, as_json: bool, err: bool) -> None:
         raise interruption
 
 
-def _view(job: Job, *, quiet: bool) -> View:
+def _observer(job: Job, watching: Watching, engine: str, *, quiet: bool) -> Observer:
+    from crosswind.cli.readings import starting
+    from crosswind.monitor.recorder import Recorder
+
+    recorder = Recorder(job.name, engine, "cell" if engine == "spark" else "worker")
+    recorder.take(starting([source.stream for source in job.sources]))
     # On standard error, so that results on standard output stay clean.
-    if quiet:
-        return SilentView()
-    return LiveView(f"{job.name}; Ctrl-C stops", err=True) if sys.stderr.isatty() else PlainView(err=True)
+    return Observer(watching, recorder, f"{job.name}; Ctrl-C stops", quiet=quiet, err=True)
 
 
 def _run(
-    job: Job, streams: list[FileStream], results: ResultWriter | MemoryWriter, progress: _Progress, view: View
+    job: Job, streams: list[FileStream], results: ResultWriter | MemoryWriter, progress: _Progress, observer: Observer
 ) -> None:
     import crosswind as cw
+    from crosswind.cli.readings import reading_of_stats
     from crosswind.io.files import merged_by_time
 
     schemas = {stream.source.stream: stream.schema for stream in streams}
@@ -122,14 +127,14 @@ def _run(
             for stream, batch in merged_by_time(streams, job.batch_rows):
                 writer.write(join.push(stream, batch))
                 progress.tuples[stream] += batch.num_rows
-                _update(progress, join, writer, begun)
-                if view.is_due():
-                    view.show(_lines(progress))
+                if observer.is_due():
+                    observer.take(reading_of_stats(join.stats, time.perf_counter() - begun))
             writer.write(join.finish())
             writer.commit()
             progress.finished = True
         finally:
             _update(progress, join, writer, begun)
+            observer.take(reading_of_stats(join.stats, progress.seconds, finished=progress.finished))
 
 
 def _update(progress: _Progress, join: Join, writer: ResultWriter | MemoryWriter, begun: float) -> None:

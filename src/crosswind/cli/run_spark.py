@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crosswind.cli.interruption import Interruption
+from crosswind.cli.readings import reading_of_spark
 from crosswind.cli.report import figures, megabytes, milliseconds, per_second, show_rows
 
 if TYPE_CHECKING:
-    from crosswind.cli.view import View
+    from crosswind.cli.watching import Observer
     from crosswind.io.job import Job
+    from crosswind.monitor.reading import Reading
     from crosswind.spark.pipeline import Pipeline
 
 __all__ = ["SparkRun"]
@@ -28,12 +30,12 @@ class SparkRun:
     ----------
     job : Job
         The job.
-    view : View
+    observer : Observer
         Shows how far it is.
     """
 
-    def __init__(self, job: Job, view: View) -> None:
-        self._job, self._view = job, view
+    def __init__(self, job: Job, observer: Observer) -> None:
+        self._job, self._observer = job, observer
         self._finished = False
         self._seconds = 0.0
         self._pipeline: Pipeline | None = None
@@ -51,7 +53,7 @@ class SparkRun:
         with ResultWriter(sink if isinstance(sink, FileSink) else FileSink(None, "csv")) as writer:
             pipeline = self._pipeline = Pipeline(self._job, writer.write)
             try:
-                with pipeline, self._view, Interruption() as interruption:
+                with self._observer, pipeline, Interruption() as interruption:
                     self._watch(pipeline, interruption)
                     sample = pipeline.sample(_SAMPLE_ROWS)
                     self._rows = [] if sample is None else show_rows(sample)
@@ -66,12 +68,17 @@ class SparkRun:
         begun = time.monotonic()
         while pipeline.advance():
             self._seconds = time.monotonic() - begun
-            if self._view.is_due():
-                self._view.show(self._lines())
+            if self._observer.is_due():
+                self._observer.take(self._reading(pipeline))
             if interruption.wait(_POLL_S):
                 return
         self._seconds = time.monotonic() - begun
         self._finished = True
+        self._observer.take(self._reading(pipeline))
+
+    def _reading(self, pipeline: Pipeline) -> Reading:
+        total, batch_s, cells = pipeline.total, pipeline.batch_s, pipeline.cells
+        return reading_of_spark(pipeline.tuples, total, batch_s, cells, self._seconds, finished=self._finished)
 
     def _lines(self) -> dict[str, str]:
         pipeline = self._pipeline

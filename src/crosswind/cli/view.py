@@ -99,7 +99,6 @@ class LiveView:
         self._live = Live(console=Console(stderr=err), auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:
-        self._live.start()
         return self
 
     def __exit__(
@@ -121,4 +120,5 @@ class LiveView:
         table.add_column(justify="left")
         for name, value in lines.items():
             table.add_row(name, value)
+        self._live.start()  # only now, so that what is printed before stays above; once is enough
         self._live.update(table, refresh=True)

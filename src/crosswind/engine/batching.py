@@ -146,6 +146,18 @@ class Feeder:
         Tuples that may wait.
     timeout : float
         Seconds that a call may wait for room, or for the end.
+
+    Examples
+    --------
+    >>> import crosswind as cw, pyarrow as pa
+    >>> r = pa.schema({"x": pa.int64(), "ts": pa.int64()})
+    >>> sql = "SELECT a.x, b.x AS y FROM R [RANGE 5] a, R [RANGE 5] b WHERE a.x = b.x + 1"
+    >>> found = []
+    >>> with cw.open(sql, {"R": r}) as join:
+    ...     with join.feeder(found.append) as feeder:
+    ...         feeder.put("R", {"x": [1, 2], "ts": [1, 2]})
+    >>> found[0].to_pylist()
+    [{'x': 2, 'y': 1}]
     """
 
     def __init__(

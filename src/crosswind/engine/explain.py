@@ -12,8 +12,9 @@ from crosswind.engine.session import INDEXES, choose, plan_for
 from crosswind.io.arrow import leaf_columns
 from crosswind.plan.box import box_of
 from crosswind.plan.calibration import calibration
-from crosswind.plan.cost import curve_of
-from crosswind.plan.explain import Section, describe, is_unselective, pairs_per_second
+from crosswind.plan.cost import Workload, curve_of, predict
+from crosswind.plan.explain import describe, is_unselective, pairs_per_second, plan_tree
+from crosswind.plan.explanation import Explanation
 from crosswind.plan.hops import Hop, hops_of, plain_order
 from crosswind.plan.layout import choose_layout, describe_layout
 from crosswind.plan.logic import And
@@ -25,13 +26,10 @@ if TYPE_CHECKING:
 
     from crosswind.plan.compile import Plan
 
-__all__ = ["explain", "lay_out"]
+__all__ = ["explain", "warnings_of"]
 
 _RATE = 1000.0
 """Tuples/s a stream for which the cost is stated: the rate of the papers' workload."""
-
-_TITLE = 9
-"""Characters of a title that has its first line beside it."""
 
 
 def explain(
@@ -47,7 +45,8 @@ def explain(
     hurry: bool = False,
     rate: float | Mapping[str, float] | None = None,
     verbose: bool = False,
-) -> str:
+    assembly: bool = False,
+) -> Explanation:
     """Return, as text, how a query will be run and why.
 
     Parameters
@@ -65,6 +64,13 @@ def explain(
         ``engine="grid"``, sides are those of the grid in this process too.
     verbose : bool
         Show the generated source of the kernels too.
+    assembly : bool
+        Show the machine code that they become on this machine, as assembly. They are compiled for it.
+
+    Returns
+    -------
+    Explanation
+        A text; in a notebook, sections to fold.
 
     Examples
     --------
@@ -78,18 +84,25 @@ def explain(
     choose("index", index, INDEXES)
     plan = plan_for(query, schemas, time=time)
     sides = layout if engine == "grid" and isinstance(layout, tuple) else None
-    sections = [
-        *describe(plan),
-        ("engine", _engine_lines(choose_engine(plan, engine, index, workers, layout=sides, hurry=hurry, rate=rate))),
-        ("hops", _hop_lines(plan)),
-        ("index", _index_lines(plan, index)),
-        ("windows", [_size_line(plan, index)]),
-        ("layout", _layout_lines(plan, layout, cells)),
-        ("cost", [_cost(plan)]),
-        ("warnings", _warnings(plan)),
-    ]
-    text = "\n".join(lay_out(section) for section in sections if section[1])
-    return f"{text}\n\n{_sources(plan)}" if verbose else text
+    rates = _rates(plan, rate)
+    return Explanation.of(
+        [
+            ("tree", plan_tree(plan, rates)),
+            *describe(plan),
+            (
+                "engine",
+                _engine_lines(choose_engine(plan, engine, index, workers, layout=sides, hurry=hurry, rate=rate)),
+            ),
+            ("hops", _hop_lines(plan)),
+            ("index", _index_lines(plan, index)),
+            ("windows", [_size_line(plan, index)]),
+            ("layout", _layout_lines(plan, layout, cells)),
+            ("cost", _cost(plan, index, rates)),
+            ("warnings", warnings_of(plan, rates)),
+            ("source", _sources(plan).splitlines() if verbose else []),
+            ("assembly", _assembly(plan).splitlines() if assembly else []),
+        ]
+    )
 
 
 def _layout_lines(plan: Plan, asked: str | tuple[int, ...], cells: int | None) -> list[str]:
@@ -171,32 +184,70 @@ def _size_line(plan: Plan, index: str) -> str:
     return f"basic windows of {size:,} tuples: {shares}; least at {curve.optimum:,.0f} (constants {source})"
 
 
-def lay_out(section: Section) -> str:
-    """Return a section as lines, its title before the first."""
-    title, lines = section
-    head = [title] if len(title) > _TITLE else []
-    shown = "" if head else title
-    return "\n".join([*head, *(f"{shown if k == 0 else '':<{_TITLE + 1}}{line}" for k, line in enumerate(lines))])
+def _rates(plan: Plan, rate: float | Mapping[str, float] | None) -> tuple[float, ...]:
+    """Return the tuples/s to expect of each window's stream."""
+    if isinstance(rate, Mapping):
+        return tuple(float(rate.get(unit.stream.name, _RATE)) for unit in plan.units)
+    return (float(rate or _RATE),) * len(plan.units)
 
 
-def _cost(plan: Plan) -> str:
-    pairs = pairs_per_second(plan, _RATE)
+def _cost(plan: Plan, index: str, rates: tuple[float, ...]) -> list[str]:
+    """Say what the plan will cost at these rates, by the constants of the cost model."""
+    pairs = pairs_per_second(plan, rates)
     if pairs is None:
-        return "unknown: the time columns are plain integers, so rates in tuples/s mean nothing here"
-    return f"at {_RATE:,.0f} tuples/s a stream {_quantity(pairs)} pairs/s meet in the windows"
+        return ["unknown: the time columns are plain integers, so rates in tuples/s mean nothing here"]
+    known = calibration()
+    work = predict(plan, index, rates, known.constants)
+    source = "measured on this machine" if known.measured else "built in"
+    return [
+        f"at {_at(rates)} {_quantity(pairs)}pairs/s meet in the windows",
+        _core_line(work, source),
+        f"{work.waiting:,.0f} tuples wait, {work.waiting_bytes / 1e6:,.3g} MB of columns that are compared",
+    ]
 
 
-def _quantity(value: float) -> str:
-    for size, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+def _core_line(work: Workload, source: str) -> str:
+    if work.compared_per_s:
+        text = f"compared one by one: {_quantity(work.compared_per_s)}pairs/s, which takes about {work.cores:.2g} cores"
+    else:
+        text = f"searched by index: about {_quantity(work.tuple_ns, 'n')}s a tuple beside its results, "
+        text += f"{work.cores:.2g} cores"
+    return f"{text} (constants {source})"
+
+
+def _at(rates: tuple[float, ...]) -> str:
+    if len(set(rates)) == 1:
+        return f"{rates[0]:,.0f} tuples/s a stream"
+    return " and ".join(f"{rate:,.0f}" for rate in rates) + " tuples/s"
+
+
+def _quantity(value: float, unit: str = "") -> str:
+    """Return ``value`` with three digits and the letter of its size; ``n``: it is a number of nanoseconds."""
+    sizes: tuple[tuple[float, str], ...] = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+    if unit == "n":
+        sizes = ((1e9, ""), (1e6, "m"), (1e3, "u"), (1.0, "n"))
+    for size, name in sizes:
         if value >= size:
             return f"{value / size:.3g} {name}"
-    return f"{value:.3g}"
+    return f"{value:.3g} {unit}"
 
 
-def _warnings(plan: Plan) -> list[str]:
-    if is_unselective(plan):
-        return ["no equality and no band between the streams: no index can help, every pair is compared"]
-    return []
+def warnings_of(plan: Plan, rates: tuple[float, ...] | None = None) -> list[str]:
+    """Return what its user should know before running a plan."""
+    if not is_unselective(plan):
+        return []
+    rates = rates or _rates(plan, None)
+    pairs = pairs_per_second(plan, rates)
+    needed = "" if pairs is None else f"; about {_quantity(pairs)}pairs/s needed at {_at(rates)}"
+    lines = [f"no equality and no band between the streams: no index can help, every pair is compared{needed}"]
+    if pairs is not None:
+        cores = predict(plan, "scan", rates, calibration().constants).cores
+        if cores > (os.cpu_count() or 1):
+            lines.append(
+                f"that takes about {cores:,.0f} cores, and this machine has {os.cpu_count()}: shorten the windows, add "
+                "a condition that is a band or an equality, or run it on Spark with more cells"
+            )
+    return lines
 
 
 def _sources(plan: Plan) -> str:
@@ -211,6 +262,20 @@ def _sources(plan: Plan) -> str:
         title = f"# tuples of {plan.units[unit].stream.alias} scan the window of {plan.units[1 - unit].stream.alias}"
         parts.append(f"{title} (data without nulls and NaNs)\n{scan_source(spec, Facts(nulls=False, nans=False))}")
     return "\n".join(parts)
+
+
+def _assembly(plan: Plan) -> str:
+    """Return the machine code of the kernels that compare pairs, as assembly."""
+    from crosswind.kernel.emit import Facts
+    from crosswind.kernel.jit import assembly_of
+    from crosswind.kernel.scan import scan_kernel
+
+    parts = []
+    for unit in range(len(plan.units) if not plan.terms else 0):
+        title = f"# tuples of {plan.units[unit].stream.alias} scan the window of {plan.units[1 - unit].stream.alias}"
+        kernel = scan_kernel(pair_spec(plan, unit), Facts(nulls=False, nans=False))
+        parts.append(f"{title} (data without nulls and NaNs)\n{assembly_of(kernel)}")
+    return "\n".join(parts) or "shown for one query over two streams only"
 
 
 def _hop_sources(plan: Plan) -> str:

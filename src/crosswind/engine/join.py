@@ -24,6 +24,7 @@ from crosswind.engine.outer import Outer
 from crosswind.engine.outlet import Outlet
 from crosswind.engine.result import Absent, Materialiser, Member, Place, Taken, pair_of
 from crosswind.engine.routes import Routes
+from crosswind.engine.show import stats_html
 from crosswind.engine.spans import Spans, spans_of
 from crosswind.engine.stats import Latencies, Stats
 from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy, Window
@@ -295,6 +296,9 @@ class LiveJoin:
         )
         return f"<crosswind.{type(self).__name__} {units}; {self._results} results; {self._closed or 'open'}>"
 
+    def _repr_html_(self) -> str:
+        return stats_html(repr(self), self.stats)
+
     @property
     def stats(self) -> Stats:
         """Counters and sizes as they are now."""
@@ -319,6 +323,7 @@ class LiveJoin:
             shed=dict(self._shed),
             workers=self._strategy.shifts(),
             routes=self._strategy.orders.ways() if isinstance(self._strategy, Routes) else {},
+            busy_s=self._latencies.total_s,
         )
 
     # -- snapshot and restore ------------------------------------------------
@@ -705,6 +710,15 @@ class Join(LiveJoin, Outlet[pa.Table]):
 
     Push batches as they come; every call returns the results it completed. Use it as a
     context manager, or call :meth:`close` when done.
+
+    Examples
+    --------
+    >>> import crosswind as cw, pyarrow as pa
+    >>> r = pa.schema({"x": pa.int64(), "ts": pa.int64()})
+    >>> sql = "SELECT a.x, b.x AS y FROM R [RANGE 5] a, R [RANGE 5] b WHERE a.x = b.x + 1"
+    >>> with cw.open(sql, {"R": r}) as join:
+    ...     join.push("R", {"x": [1], "ts": [1]}).num_rows, join.push("R", {"x": [2], "ts": [3]}).to_pylist()
+    (0, [{'x': 2, 'y': 1}])
     """
 
     @property

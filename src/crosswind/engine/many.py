@@ -33,6 +33,19 @@ class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
 
     Every call returns the results it completed, by the name of the query. Queries may be
     added and dropped while it runs.
+
+    Examples
+    --------
+    >>> import crosswind as cw, pyarrow as pa
+    >>> r = pa.schema({"x": pa.int64(), "ts": pa.int64()})
+    >>> queries = {
+    ...     "near": "SELECT a.x FROM R [RANGE 5] a, R [RANGE 5] b WHERE a.x = b.x + 1",
+    ...     "far": "SELECT a.x FROM R [RANGE 5] a, R [RANGE 5] b WHERE a.x > b.x + 10",
+    ... }
+    >>> with cw.open(queries, {"R": r}) as join:
+    ...     found = join.push("R", {"x": [1, 2, 30], "ts": [1, 2, 3]})
+    ...     {name: table.num_rows for name, table in found.items()}
+    {'near': 1, 'far': 2}
     """
 
     def __init__(

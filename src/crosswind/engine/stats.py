@@ -45,6 +45,17 @@ class Stats:
     routes : dict of str to str
         By alias: the windows that its tuples go through, in turn (more than two streams or
         one query; else empty).
+    busy_s : float
+        Seconds that those calls took, all together.
+
+    Examples
+    --------
+    >>> import crosswind as cw, pyarrow as pa
+    >>> sql = "SELECT a.x FROM R [RANGE 5] a, R [RANGE 5] b WHERE a.x = b.x + 1"
+    >>> with cw.open(sql, {"R": pa.schema({"x": pa.int64(), "ts": pa.int64()})}) as join:
+    ...     found = join.push("R", {"x": [1, 2], "ts": [1, 2]})
+    ...     join.stats.tuples_in, join.stats.results, join.stats.window_tuples
+    ({'R': 2}, 1, {'a': 2, 'b': 2})
     """
 
     tuples_in: dict[str, int]
@@ -63,6 +74,7 @@ class Stats:
     shed: dict[str, int] = field(default_factory=dict)
     workers: tuple[Shift, ...] = ()
     routes: dict[str, str] = field(default_factory=dict)
+    busy_s: float = 0.0
 
 
 @dataclass
@@ -71,11 +83,13 @@ class Latencies:
 
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=4096))
     count: int = 0
+    total_s: float = 0.0
 
     def add(self, seconds: float) -> None:
         """Note one call."""
         self.seconds.append(seconds)
         self.count += 1
+        self.total_s += seconds
 
     def quantiles_ms(self) -> dict[str, float]:
         """Return p50, p95, p99 and max in milliseconds (empty before the first call)."""

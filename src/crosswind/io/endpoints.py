@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from crosswind.errors import JobError
+from crosswind.io.jobform import FORMATS, SINKS, SOURCES
 from crosswind.io.sections import Section
 
 __all__ = [
-    "FORMATS",
     "FileSink",
     "FileSource",
     "KafkaSink",
@@ -28,10 +28,6 @@ __all__ = [
     "source_of_file",
 ]
 
-FORMATS = ("parquet", "csv", "jsonl", "arrow")
-"""File formats of sources and sinks."""
-
-_LINE_FORMATS = ("jsonl", "csv")
 _FORMAT_OF_SUFFIX = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -44,7 +40,6 @@ _FORMAT_OF_SUFFIX = {
     ".ipc": "arrow",
 }
 _COMPRESSION_SUFFIXES = (".gz", ".bz2", ".zst")
-_STARTS = ("earliest", "latest")
 
 
 @dataclass(frozen=True)
@@ -135,17 +130,17 @@ def read_source(stream: str, section: Section) -> Source:
     kinds = {"path": _files, "kafka": _kafka, "socket": _socket, "rate": _rate}
     found = [kind for kind in kinds if kind in section.values]
     if not found:
-        section.allow_only((*kinds, "format", "time", "schema", "topic", "columns", "starting", "options"))
+        section.allow_only(dict.fromkeys(name for form in SOURCES.values() for name in form.names))
         raise section.error(
             "the key 'path' is missing. Give one of: path (files), kafka (servers), socket (host:port), rate (rows/s)."
         )
     if len(found) > 1:
         raise section.error(f"'{found[0]}' and '{found[1]}' are both given. A stream has one source.")
+    section.check(SOURCES[found[0]])
     return kinds[found[0]](stream, section)
 
 
 def _files(stream: str, section: Section) -> FileSource:
-    section.allow_only(("path", "format", "time", "schema", "files_per_batch"))
     pattern = section.path.parent / section.text("path")
     if pattern.is_dir():
         pattern = pattern / "*"
@@ -161,93 +156,71 @@ def _files(stream: str, section: Section) -> FileSource:
     bounded = section.integer("files_per_batch") if "files_per_batch" in section.values else None
     name = paths[0] if paths else pattern
     time = section.text("time", "ts")
-    return FileSource(stream, paths, _format(section, name, FORMATS), time, types, str(pattern), bounded)
+    return FileSource(stream, paths, _format(section, name), time, types, str(pattern), bounded)
 
 
 def _kafka(stream: str, section: Section) -> KafkaSource:
-    section.allow_only(("kafka", "topic", "format", "time", "schema", "starting", "options"))
     return KafkaSource(
         stream=stream,
         servers=section.text("kafka"),
         topic=section.text("topic"),
-        format=section.choice("format", _LINE_FORMATS, "jsonl"),
+        format=section.text("format", "jsonl"),
         time=section.text("time", "ts"),
-        types=_all_types(section),
-        starting=section.choice("starting", _STARTS, "earliest"),
+        types=section.types(),
+        starting=section.text("starting", "earliest"),
         options=section.settings("options"),
     )
 
 
 def _socket(stream: str, section: Section) -> SocketSource:
-    section.allow_only(("socket", "format", "time", "schema"))
     host, colon, port = section.text("socket").rpartition(":")
     if not (host and colon and port.isdecimal()):
         raise section.error(f"'socket' is '{section.values['socket']}'. Write host:port, such as localhost:9999.")
-    form = section.choice("format", _LINE_FORMATS, "jsonl")
-    return SocketSource(stream, host, int(port), form, section.text("time", "ts"), _all_types(section))
+    form = section.text("format", "jsonl")
+    return SocketSource(stream, host, int(port), form, section.text("time", "ts"), section.types())
 
 
 def _rate(stream: str, section: Section) -> RateSource:
-    section.allow_only(("rate", "columns", "time"))
-    columns = section.section("columns")
-    if not columns.values:
-        raise columns.error(
-            "no column is given. Write name = 'SQL over value and timestamp', such as x = 'value % 10'."
-        )
-    expressions = {name: columns.text(name) for name in columns.values}
+    expressions = section.expressions("columns")
     return RateSource(stream, section.integer("rate"), section.text("time", "ts"), expressions)
-
-
-def _all_types(section: Section) -> dict[str, pa.DataType]:
-    """Return the types of messages, which nothing else can tell."""
-    types = section.types()
-    if not types:
-        raise section.error(
-            "'schema' is missing: nothing else tells what a message holds. "
-            'Write every column, such as schema = { x = "int32", ts = "timestamp[ms]" }.'
-        )
-    return types
 
 
 def read_sink(section: Section) -> Sink:
     """Return the sink that the section [sink] describes."""
-    kinds = ("path", "console", "kafka", "memory")
-    found = [kind for kind in kinds if section.values.get(kind, False) is not False]
+    found = [kind for kind in SINKS if section.values.get(kind, False) is not False]
     if len(found) != 1:
-        section.allow_only((*kinds, "format", "topic", "key", "options"))
+        section.allow_only(dict.fromkeys(name for form in SINKS.values() for name in form.names))
         raise section.error(
             "give either 'path' (a file to write), 'console = true' (standard output), 'kafka' (servers) or "
             "'memory' (the name of a table), and not both."
         )
+    section.check(SINKS[found[0]])
     match found[0]:
         case "kafka":
-            section.allow_only(("kafka", "topic", "key", "options"))
             topic, options = section.text("topic"), section.settings("options")
             return KafkaSink(section.text("kafka"), topic, section.texts("key"), options)
         case "memory":
-            section.allow_only(("memory",))
             name = section.text("memory")
             if not name.isidentifier():
                 raise section.error(f"'memory' is '{name}', which is no name for a table. Use letters, digits and _.")
             return MemorySink(name)
-    section.allow_only(("path", "format", "console"))
     if section.flag("console"):
-        return FileSink(None, section.choice("format", ("csv", "jsonl"), "csv"))
+        return FileSink(None, section.text("format", "csv"))
     path = section.path.parent / section.text("path")
     if not path.parent.is_dir():
         wrong = f"lies in {path.parent}, which does not exist"
         raise section.error(f"'path' is '{section.values['path']}', which {wrong}. Make that folder first.")
-    return FileSink(path, _format(section, path, FORMATS))
+    return FileSink(path, _format(section, path))
 
 
-def _format(section: Section, path: Path, allowed: tuple[str, ...]) -> str:
+def _format(section: Section, path: Path) -> str:
     """Return the format that is given, or else the one that the file's name tells."""
     if "format" in section.values:
-        return section.choice("format", allowed)
+        return section.text("format")
     found = _format_of_name(path)
     if found is None:
         raise section.error(
-            f"the name of {path.name} does not tell its format. Add 'format', one of: {', '.join(allowed)}."
+            f"the name of {path.name} does not tell its format. Add 'format', one of: {', '.join(FORMATS)}."
         )
     return found
 

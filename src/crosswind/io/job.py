@@ -36,19 +36,16 @@ from pathlib import Path
 
 from crosswind.errors import JobError, QueryError
 from crosswind.io.endpoints import FileSink, FileSource, MemorySink, Sink, Source, read_sink, read_source
+from crosswind.io.jobform import JOB, SECTIONS, SPARK, SPARK_FORMATS
 from crosswind.io.sections import Section
 from crosswind.query.windows import parse_duration
 
-__all__ = ["AVAILABLE_NOW", "ENGINES", "Job", "SparkOptions", "load_job"]
-
-ENGINES = ("spark", "local")
-"""Where a job can run: ``local`` is this process."""
+__all__ = ["AVAILABLE_NOW", "Job", "SparkOptions", "load_job"]
 
 AVAILABLE_NOW = "available now"
 """The trigger that reads what there is, and ends."""
 
-_BATCH_ROWS = 16_384
-_SPARK_FORMATS = ("parquet", "csv", "jsonl")
+_DEFAULTS = {key.name: key.default for key in (*JOB.keys, *SPARK.keys)}
 
 
 @dataclass(frozen=True)
@@ -113,13 +110,13 @@ def load_job(path: Path, engine: str | None = None) -> Job:
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: the job file is not TOML: {error}.") from error
     root = Section(path, "", document)
-    root.allow_only(("job", "streams", "sink", "spark"))
+    root.allow_only(SECTIONS)
     job = root.section("job")
-    job.allow_only(("name", "query", "query_file", "engine", "lateness", "batch_rows"))
+    job.check(JOB)
     streams = root.section("streams")
     if not streams.values:
         raise streams.error("no stream is given. Add a section such as [streams.R] with its path.")
-    chosen = engine or job.choice("engine", ENGINES, "spark")
+    chosen = engine or job.text("engine", str(_DEFAULTS["engine"]))
     sources = tuple(read_source(name, streams.section(name)) for name in streams.values)
     sink_section = root.section("sink")
     sink = read_sink(sink_section)
@@ -132,8 +129,8 @@ def load_job(path: Path, engine: str | None = None) -> Job:
         name=job.text("name", path.stem),
         query=_query(job),
         engine=chosen,
-        lateness=job.text("lateness", "0s"),
-        batch_rows=job.integer("batch_rows", _BATCH_ROWS),
+        lateness=job.text("lateness", str(_DEFAULTS["lateness"])),
+        batch_rows=job.integer("batch_rows", int(_DEFAULTS["batch_rows"] or 0)),
         sources=sources,
         sink=sink,
         spark=spark,
@@ -141,10 +138,8 @@ def load_job(path: Path, engine: str | None = None) -> Job:
 
 
 def _query(job: Section) -> str:
-    if ("query" in job.values) == ("query_file" in job.values):
-        raise job.error("give either 'query' (the SQL text) or 'query_file' (a file that holds it), and not both.")
     if "query" in job.values:
-        return job.text("query")
+        return job.text("query", verbatim=True)
     path = job.path.parent / job.text("query_file")
     try:
         return path.read_text(encoding="utf-8")
@@ -156,17 +151,17 @@ def _query(job: Section) -> str:
 
 
 def _spark(section: Section, sources: tuple[Source, ...], sink: Sink) -> SparkOptions:
-    section.allow_only(("master", "checkpoint", "trigger", "layout", "cells", "jars", "log", "conf"))
+    section.check(SPARK)
     folder = section.path.parent
     finite = all(isinstance(source, FileSource) for source in sources)
     lasting = not isinstance(sink, MemorySink) and not (isinstance(sink, FileSink) and sink.path is None)
     default = f"{section.path.stem}.checkpoint" if lasting else None
     checkpoint = section.text("checkpoint") if "checkpoint" in section.values else default
     return SparkOptions(
-        master=section.text("master", "local[*]"),
+        master=section.text("master", str(_DEFAULTS["master"])),
         checkpoint=None if checkpoint is None else folder / checkpoint,
         trigger=_trigger(section, AVAILABLE_NOW if finite else None),
-        layout=_layout(section),
+        layout=section.layout("layout"),
         cells=section.integer("cells") if "cells" in section.values else None,
         jars=_jars(section),
         log=folder / section.text("log") if "log" in section.values else None,
@@ -190,11 +185,6 @@ def _trigger(section: Section, default: str | None) -> str | None:
     return f"{milliseconds} milliseconds" if milliseconds else None
 
 
-def _layout(section: Section) -> str | tuple[int, ...]:
-    value = section.values.get("layout", "auto")
-    return tuple(value) if isinstance(value, list) else section.text("layout", "auto")
-
-
 def _jars(section: Section) -> tuple[Path, ...]:
     jars: list[Path] = []
     for pattern in section.texts("jars"):
@@ -210,9 +200,9 @@ def _check_source(section: Section, source: Source, engine: str) -> None:
     if isinstance(source, FileSource):
         if engine == "local" and not source.paths:
             raise section.error(f"no file matches {source.pattern}, and in one process there is no waiting for one.")
-        if engine == "spark" and source.format not in _SPARK_FORMATS:
+        if engine == "spark" and source.format not in SPARK_FORMATS:
             raise section.error(
-                f"Spark does not read '{source.format}' files. Allowed: {', '.join(_SPARK_FORMATS)}; "
+                f"Spark does not read '{source.format}' files. Allowed: {', '.join(SPARK_FORMATS)}; "
                 f'or run the job in one process: engine = "local" in [job].'
             )
     elif engine == "local":
@@ -226,8 +216,8 @@ def _check_source(section: Section, source: Source, engine: str) -> None:
 def _check_sink(section: Section, sink: Sink, engine: str) -> None:
     """Refuse what the engine cannot write."""
     if isinstance(sink, FileSink) and sink.path is not None:
-        if engine == "spark" and sink.format not in _SPARK_FORMATS:
-            raise section.error(f"Spark does not write '{sink.format}' files. Allowed: {', '.join(_SPARK_FORMATS)}.")
+        if engine == "spark" and sink.format not in SPARK_FORMATS:
+            raise section.error(f"Spark does not write '{sink.format}' files. Allowed: {', '.join(SPARK_FORMATS)}.")
         if engine == "spark" and sink.path.is_file():
             raise section.error(
                 f"'path' is '{section.values['path']}', which is a file. On Spark results are a folder of files; "

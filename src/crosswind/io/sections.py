@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from crosswind.errors import InputError, JobError, did_you_mean
+from crosswind.io.environment import UnsetVariableError, fill_in, is_secret_name
+from crosswind.io.jobform import Form, Key
 from crosswind.io.schemas import type_from_text
 
 __all__ = ["Section"]
@@ -45,6 +47,39 @@ class Section:
                 hint = did_you_mean(key, allowed)
                 raise self.error(f"unknown {kind} '{key}'. Allowed: {', '.join(allowed)}.{hint}")
 
+    def check(self, form: Form) -> None:
+        """Refuse what ``form`` does not allow: unknown keys, missing ones, values of the wrong kind."""
+        self.allow_only(form.names)
+        if form.either and sum(name in self.values for name in form.either) != 1:
+            raise self.error(form.neither)
+        for key in form.keys:
+            if key.name in self.values:
+                self._check_value(key)
+            elif key.required:
+                raise self.error(key.missing or f"the key '{key.name}' is missing.")
+
+    def _check_value(self, key: Key) -> None:
+        match key.kind:
+            case "text" if key.allowed:
+                self.choice(key.name, key.allowed)
+            case "text" | "verbatim":
+                self.text(key.name, verbatim=key.kind == "verbatim")
+            case "texts":
+                self.texts(key.name)
+            case "integer":
+                self.integer(key.name)
+            case "flag":
+                self.flag(key.name)
+            case "settings":
+                self.settings(key.name)
+            case "types":
+                if not self.types() and key.required:
+                    raise self.error(key.missing)
+            case "expressions":
+                self.expressions(key.name)
+            case "layout":
+                self.layout(key.name)
+
     def section(self, name: str) -> Section:
         """Return the section ``name`` inside this one."""
         full = f"{self.name}.{name}" if self.name else name
@@ -55,14 +90,23 @@ class Section:
             raise self.error(f"'{name}' must be a section, [{full}], got {_found(values)}.")
         return Section(self.path, full, values)
 
-    def text(self, key: str, default: str | None = None) -> str:
-        """Return a text that is not empty."""
+    def text(self, key: str, default: str | None = None, *, verbatim: bool = False) -> str:
+        """Return a text that is not empty, with variables of the environment filled in unless ``verbatim``."""
         value = self.values.get(key, default)
         if value is None:
             raise self.error(f"the key '{key}' is missing.")
         if not isinstance(value, str) or not value.strip():
             raise self.error(f"'{key}' must be a text that is not empty, got {_found(value)}.")
-        return value
+        return value if verbatim else self._filled(key, value)
+
+    def _filled(self, key: str, value: str, *, secret: bool = False) -> str:
+        try:
+            return fill_in(value, secret=secret)
+        except UnsetVariableError as unset:
+            raise self.error(
+                f"'{key}' asks for the environment variable {unset}, which is not set. Set it before you run the job: "
+                f"export {unset}=...   (to write the characters themselves: $${{...}})"
+            ) from None
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts, which may be written as one text; empty where there is none."""
@@ -70,7 +114,7 @@ class Section:
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or not all(isinstance(item, str) and item.strip() for item in listed):
             raise self.error(f"'{key}' must be a text or a list of texts, got {_found(value)}.")
-        return tuple(listed)
+        return tuple(self._filled(key, item) for item in listed)
 
     def integer(self, key: str, default: int | None = None, *, least: int = 1) -> int:
         """Return a whole number."""
@@ -94,8 +138,27 @@ class Section:
         """Return one of ``allowed``."""
         value = self.text(key, default)
         if value not in allowed:
-            raise self.error(f"'{key}' is '{value}'. Allowed: {', '.join(allowed)}.{did_you_mean(value, allowed)}")
+            written = str(self.values[key])
+            raise self.error(f"'{key}' is '{written}'. Allowed: {', '.join(allowed)}.{did_you_mean(written, allowed)}")
         return value
+
+    def layout(self, key: str) -> str | tuple[int, ...]:
+        """Return the name of a layout, or the sides of a grid."""
+        value = self.values.get(key, "auto")
+        if not isinstance(value, list):
+            return self.text(key, "auto")
+        if not value or not all(isinstance(side, int) and not isinstance(side, bool) and side > 0 for side in value):
+            raise self.error(f"'{key}' must be a name or a list of positive whole numbers, got {_found(value)}.")
+        return tuple(value)
+
+    def expressions(self, key: str) -> dict[str, str]:
+        """Return a table of texts that is not empty."""
+        table = self.section(key)
+        if not table.values:
+            raise table.error(
+                "no column is given. Write name = 'SQL over value and timestamp', such as x = 'value % 10'."
+            )
+        return {name: table.text(name, verbatim=True) for name in table.values}
 
     def settings(self, key: str) -> dict[str, str]:
         """Return a table of plain values as texts, as Spark takes them; empty where there is none."""
@@ -106,8 +169,20 @@ class Section:
         for name, value in table.values.items():
             if not isinstance(value, str | int | float):
                 raise table.error(f"'{name}' must be a text, a number or true/false, got {_found(value)}.")
-            settings[name] = str(value).lower() if isinstance(value, bool) else str(value)
+            if isinstance(value, str):
+                settings[name] = table._setting(name, value)
+            else:
+                settings[name] = str(value).lower() if isinstance(value, bool) else str(value)
         return settings
+
+    def _setting(self, name: str, value: str) -> str:
+        if is_secret_name(name) and "${" not in value.replace("$${", ""):
+            variable = name.rpartition(".")[2].upper().replace("-", "_")
+            raise self.error(
+                f"'{name}' is a secret, and secrets do not belong in a file. Put it in the environment, and write "
+                f"'{name}' = '${{{variable}}}' here."
+            )
+        return self._filled(name, value, secret=True)
 
     def types(self) -> dict[str, pa.DataType]:
         """Return the types under ``schema``, by column; empty where there are none."""

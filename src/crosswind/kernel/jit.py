@@ -27,7 +27,7 @@ from crosswind.loading import heavy_loading
 with heavy_loading():
     import numba
 
-__all__ = ["cache_folder", "jit", "load_source"]
+__all__ = ["assembly_of", "cache_folder", "jit", "load_source"]
 
 _LOCK = threading.Lock()
 
@@ -38,6 +38,20 @@ def jit(signature: str | None = None, **options: Any) -> Callable[[Callable[...,
     decorator: Callable[[Callable[..., Any]], Callable[..., Any]]
     decorator = numba.njit(signature, **settings) if signature else numba.njit(**settings)
     return decorator
+
+
+def assembly_of(kernel: Callable[..., Any]) -> str:
+    """Return the machine code of a compiled function as assembly, without directives for the assembler.
+
+    It is compiled anew, as what comes from the cache on disk is machine code only.
+    """
+    python: Any = kernel
+    fresh: Any = numba.njit(nogil=True, error_model="numpy")(python.py_func)
+    fresh.compile(python.nopython_signatures[0].args)
+    (text,) = fresh.inspect_asm().values()
+    return "\n".join(
+        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith((".", "#", '"'))
+    )
 
 
 def cache_folder() -> Path:

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crosswind.plan.compile import Plan
 from crosswind.plan.physical import RUN_MAX
 from crosswind.query.tree import Rows
 
-__all__ = ["SIZES", "Constants", "Curve", "curve_of", "waiting_tuples"]
+__all__ = ["SIZES", "Constants", "Curve", "Workload", "curve_of", "predict", "waiting_tuples"]
 
 SIZES = tuple(2**power for power in range(8, 15))
 """Tuples in a basic window that can be chosen: sealing the largest is not felt, and the least can be sealed
@@ -114,6 +115,56 @@ def curve_of(plan: Plan, index: str, constants: Constants) -> Curve:
             visits = constants.visit_ns * (_UNKNOWN_TUPLES if waiting is None else waiting)
             total += Curve((constants.seal_ns if key_bytes else 0.0) + visits, 0.0, compare)
     return total
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What a join has to do at given rates, as the model predicts it.
+
+    Parameters
+    ----------
+    waiting, waiting_bytes : float
+        Tuples in all windows, and the bytes of the columns that are looked at.
+    compared_per_s : float
+        Pairs that are compared one by one, in a second; 0 where all windows are searched by an index.
+    tuple_ns : float
+        Time that a tuple takes, results not counted.
+    cores : float
+        Cores that are kept busy.
+    """
+
+    waiting: float
+    waiting_bytes: float
+    compared_per_s: float
+    tuple_ns: float
+    cores: float
+
+
+def predict(plan: Plan, index: str, rates: Sequence[float], constants: Constants) -> Workload:
+    """Return the work of ``plan`` at ``rates`` tuples/s, one a window.
+
+    Where a window has no index, each tuple of the others is compared with all that wait in it, and the
+    parts of :class:`Curve` are dwarfed by that. Elsewhere they are what a tuple costs, beside its candidates,
+    which depend on the data.
+    """
+    size = curve_of(plan, index, constants).size
+    waiting = waiting_bytes = compared = busy_ns = 0.0
+    for unit, (rate, access) in enumerate(zip(rates, plan.accesses, strict=True)):
+        count = waiting_tuples(plan, unit, rate)
+        count = _UNKNOWN_TUPLES if count is None else count
+        key_bytes = sum(dimension.bits for dimension in access.dimensions) / 8
+        probes = sum(rates) - rate
+        waiting += count
+        waiting_bytes += count * (key_bytes or 8)
+        if key_bytes and index != "scan":
+            own = Curve(constants.seal_ns, constants.arrange_ns, 0.0).cost_ns(size)
+            runs = constants.run_ns * math.log2(max(2.0, count / size)) / 2
+            busy_ns += rate * own + probes * (runs + constants.compare_ns * key_bytes * size / 2)
+        else:
+            compared += probes * count
+            busy_ns += probes * count * (constants.compare_ns * key_bytes if key_bytes else constants.pair_ns)
+    total = sum(rates)
+    return Workload(waiting, waiting_bytes, compared, busy_ns / total if total else 0.0, busy_ns / 1e9)
 
 
 def waiting_tuples(plan: Plan, unit: int, rate: float) -> float | None:

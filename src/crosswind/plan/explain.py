@@ -17,7 +17,7 @@ from crosswind.query.format import format_expr
 from crosswind.query.tree import Call, Expr, Stream, roles_of
 from crosswind.query.types import Kind
 
-__all__ = ["Section", "describe", "is_unselective", "pairs_per_second"]
+__all__ = ["Section", "describe", "is_unselective", "pairs_per_second", "plan_tree"]
 
 Section = tuple[str, list[str]]
 """A heading and its lines."""
@@ -51,14 +51,41 @@ def _machine_lines(plan: Plan) -> list[str]:
     return lines
 
 
-def pairs_per_second(plan: Plan, rate: float) -> float | None:
-    """Return the pairs that meet in the windows in a second at ``rate`` tuples/s a stream.
+def pairs_per_second(plan: Plan, rates: Sequence[float]) -> float | None:
+    """Return the pairs that meet in the windows in a second at ``rates`` tuples/s, one a window.
 
     None where the time columns are integers of unknown unit.
     """
     if plan.axis.ticks_per_second is None:
         return None
-    return sum(rate * (waiting_tuples(plan, unit, rate) or 0.0) for unit in range(len(plan.units)))
+    total = sum(rates)
+    waiting = (waiting_tuples(plan, unit, rate) or 0.0 for unit, rate in enumerate(rates))
+    return sum((total - rate) * count for rate, count in zip(rates, waiting, strict=True))
+
+
+def plan_tree(plan: Plan, rates: Sequence[float]) -> list[str]:
+    """Return the plan as a tree: the results of each query, what joins them, and the windows below."""
+    streams = tuple(unit.stream for unit in plan.units)
+    lines = []
+    for entry in plan.queries:
+        name = f"{entry.name}: " if len(plan.queries) > 1 else ""
+        lines.append(f"{name}result: {', '.join(output.name for output in entry.query.outputs)}")
+        lines.append(f"└─ {_join_words(entry)}")
+        for k, unit in enumerate(entry.units):
+            last = k == len(entry.units) - 1
+            stream = streams[unit]
+            waiting = waiting_tuples(plan, unit, rates[unit])
+            count = "" if waiting is None else f", about {waiting:,.0f} tuples wait"
+            lines.append(f"   {'└─' if last else '├─'} {stream.alias} [{stream.window.text or stream.window}]{count}")
+    return lines
+
+
+def _join_words(entry: PlannedQuery) -> str:
+    parts = entry.split
+    counted = [(len(parts.keys), "equality", "equalities"), (len(parts.bands), "band", "bands")]
+    counted += [(len(parts.residual), "further condition", "further conditions")]
+    named = [f"{count} {one if count == 1 else many}" for count, one, many in counted if count]
+    return f"join by {', '.join(named)}" if named else "join every pair"
 
 
 def _unit_line(unit: Unit, access: Access, axis: TimeAxis) -> str:

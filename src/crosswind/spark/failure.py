@@ -54,6 +54,15 @@ def wait(query: Any, timeout: float | None = None) -> bool:
     -------
     bool
         Whether the query has ended.
+
+    Examples
+    --------
+    >>> import crosswind as cw
+    >>> r = spark.readStream.format("rate").load().selectExpr("value AS x", "timestamp AS ts")
+    >>> joined = cw.spark.join("SELECT a.x FROM R [NOW] a, R [NOW] b WHERE a.x = b.x", {"R": r})
+    >>> query = joined.writeStream.format("noop").trigger(availableNow=True).start()
+    >>> cw.spark.wait(query)
+    True
     """
     try:
         ended = query.awaitTermination(timeout) if timeout is not None else query.awaitTermination()

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from crosswind.engine.explain import lay_out
 from crosswind.engine.session import INDEXES, choose, lateness_of, parse_queries
 from crosswind.errors import InputError
 from crosswind.io.arrow import as_table
 from crosswind.plan.explain import describe
+from crosswind.plan.explanation import Explanation
 from crosswind.plan.layout import choose_layout, describe_layout
 from crosswind.query.tree import Column
 from crosswind.spark.operator import OUTPUT, CellProcessor
@@ -78,11 +78,15 @@ def join(
     Examples
     --------
     >>> import crosswind as cw
+    >>> r = spark.sql("SELECT 1 AS x, TIMESTAMP '2025-01-01 00:00:00' AS ts")
+    >>> s = spark.sql("SELECT 2 AS a, TIMESTAMP '2025-01-01 00:00:03' AS ts")
     >>> joined = cw.spark.join(
     ...     "SELECT R.x, S.a FROM R [RANGE 5 SECONDS], S [RANGE 5 SECONDS] WHERE abs(R.x - S.a) <= 1",
     ...     {"R": r, "S": s},
     ...     lateness="10 seconds",
-    ... )  # doctest: +SKIP
+    ... )
+    >>> joined.collect()
+    [Row(x=1, a=2)]
     """
     spec, streaming, spark = _spec(query, frames, time, lateness, layout, cells, index, cache_mb, sample)
     schema = _result_type(spec, frames)
@@ -96,7 +100,7 @@ def join(
     ]
     blocks = reduce(lambda left, right: left.unionByName(right), packed).drop("time", "start")
     joined = blocks.groupBy("cell").transformWithStateInPandas(CellProcessor(spec), OUTPUT, "append", "EventTime")
-    observed = joined.observe(f"{METRICS}_{spec.identity()}", *counters())
+    observed = joined.observe(f"{METRICS}_{spec.identity()}", *counters(keys))
     return observed.mapInArrow(Unpack(result_schema(spec.plan, many=spec.many), spec.many), schema)
 
 
@@ -108,11 +112,21 @@ def explain(
     layout: str | tuple[int, ...] = "auto",
     cells: int | None = None,
     sample: Mapping[str, Any] | None = None,
-) -> str:
-    """Return, as text, how :func:`join` would run ``query`` over ``frames``, and why."""
+) -> Explanation:
+    """Return, as text, how :func:`join` would run ``query`` over ``frames``, and why.
+
+    Parameters are those of :func:`join`; nothing is run.
+
+    Examples
+    --------
+    >>> import crosswind as cw
+    >>> r = spark.sql("SELECT 1 AS x, TIMESTAMP '2025-01-01 00:00:00' AS ts")
+    >>> plan = cw.spark.explain("SELECT a.x FROM R [NOW] a, R [NOW] b WHERE a.x = b.x", {"R": r}, cells=4)
+    >>> plan.sections["layout"][0]
+    'hash, 4 cells: ...'
+    """
     spec, _, _ = _spec(query, frames, time, "0s", layout, cells, "auto", _CACHE_MB, sample)
-    sections = [*describe(spec.plan), ("layout", describe_layout(spec.layout, spec.plan))]
-    return "\n".join(lay_out(section) for section in sections if section[1])
+    return Explanation.of([*describe(spec.plan), ("layout", describe_layout(spec.layout, spec.plan))])
 
 
 def _spec(

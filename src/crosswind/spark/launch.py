@@ -21,6 +21,8 @@ _JAVA_WANTED = 17
 _JAVA_PACKAGE = "openjdk-17-jre-headless"
 _JAVA_TIMEOUT_S = 30
 _LOG_LINES = 8
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment of programs that ``spark-submit`` has started."""
 
 
 def start_session(
@@ -35,7 +37,7 @@ def start_session(
     log : Path
         A file, which is appended to.
     master : str
-        Where it runs; ``local[*]`` is this machine, on all cores.
+        Where it runs; ``local[*]`` is this machine, on all cores. Under ``spark-submit``, where that says.
     cells : int, optional
         As for :func:`crosswind.spark.settings`.
     conf : mapping of str to str, optional
@@ -50,7 +52,11 @@ def start_session(
     from pyspark.sql import SparkSession
 
     _check_java()
-    builder = SparkSession.builder.master(master).appName(name)
+    builder = SparkSession.builder.appName(name)
+    if _SUBMITTED in os.environ:  # spark-submit has said where it runs
+        master = ""
+    else:
+        builder = builder.master(master)
     builder = builder.config(map={**settings(cells), **_quiet(master), **(conf or {})})
     try:
         with _output_to(log):

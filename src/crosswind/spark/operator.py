@@ -21,7 +21,7 @@ _RESULT_ROWS = 1 << 16
 """Rows of a result block."""
 
 _COUNTERS = ", ".join(f"{f.name} {'double' if f.name.endswith('_ms') else 'long'}" for f in fields(Report))
-OUTPUT = f"query string, block binary, rejected long, {_COUNTERS}"
+OUTPUT = f"cell int, query string, block binary, rejected long, {_COUNTERS}"
 """The columns of what cells give out: result blocks, and a row of counters a cell and micro-batch."""
 
 
@@ -65,7 +65,7 @@ class CellProcessor(StatefulProcessor):
         manifest = handle.getValueState("manifest", "content binary")
         self._store = SparkStore(manifest, handle.getMapState("blocks", "name string", "content binary"))
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 - Spark's names
         """Join what came for one cell."""
         arrivals, report, rejected = [], Report(), 0
         for frame in rows:
@@ -74,26 +74,26 @@ class CellProcessor(StatefulProcessor):
             for unit, primary, block in zip(frame["unit"], frame["is_primary"], frame["block"], strict=True):
                 if block is not None:
                     arrivals.append(Arrival(int(unit), bool(primary), read_block(block)))
-        yield from self._process(arrivals, rejected, report, timerValues)
+        yield from self._process(int(key[0]), arrivals, rejected, report, timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
         """Give out what the watermark alone completes, and release what it has passed."""
-        yield from self._process([], 0, Report(), timerValues)
+        yield from self._process(int(key[0]), [], 0, Report(), timerValues)
 
     def close(self) -> None:
         """Nothing to release: joins stay in the cache of the process."""
 
     def _process(
-        self, arrivals: list[Arrival], rejected: int, report: Report, timer_values: TimerValues
+        self, key: int, arrivals: list[Arrival], rejected: int, report: Report, timer_values: TimerValues
     ) -> Iterator[pd.DataFrame]:
         cell = Cell(self._spec, self._store, CACHE)
         now = timer_values.getCurrentWatermarkInMs()
         for query, block in result_blocks(cell.process(arrivals, now, report)):
-            yield _row(Report(), 0, query, block)
+            yield _row(key, Report(), 0, query, block)
         if cell.timer is not None:
             self._handle.registerTimer(cell.timer)
         if arrivals or rejected or report != Report():
-            yield _row(report, rejected, None, None)
+            yield _row(key, report, rejected, None, None)
 
 
 def result_blocks(found: Iterable[Found]) -> Iterator[tuple[str, bytes]]:
@@ -109,6 +109,6 @@ def result_blocks(found: Iterable[Found]) -> Iterator[tuple[str, bytes]]:
         yield query, write_block(concat_batches(batches))
 
 
-def _row(report: Report, rejected: int, query: str | None, block: bytes | None) -> pd.DataFrame:
+def _row(key: int, report: Report, rejected: int, query: str | None, block: bytes | None) -> pd.DataFrame:
     counted = {name: [value] for name, value in vars(report).items()}
-    return pd.DataFrame({"query": [query], "block": [block], "rejected": [rejected], **counted})
+    return pd.DataFrame({"cell": [key], "query": [query], "block": [block], "rejected": [rejected], **counted})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -14,18 +15,20 @@ from pyspark.errors import PySparkException
 
 from crosswind.engine.session import plan_for
 from crosswind.errors import JobError, SparkError
+from crosswind.io.brokers import check_brokers
 from crosswind.io.endpoints import FileSink, KafkaSink, KafkaSource, MemorySink
 from crosswind.io.files import schema_of
 from crosswind.io.job import Job
 from crosswind.spark.join import join
 from crosswind.spark.launch import start_session
-from crosswind.spark.progress import Progress, counted
+from crosswind.spark.progress import CellTotal, Progress, add_cells, counted
 from crosswind.spark.sinks import check_file_sink, write_to
 from crosswind.spark.sources import open_source
 from crosswind.spark.watch import Watch, failure_of
 
 __all__ = ["Pipeline"]
 
+_BATCHES_KEPT = 256
 _KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 
@@ -47,6 +50,10 @@ class Pipeline:
         The counters of all micro-batches so far.
     log : Path
         What Spark itself has to say.
+    batch_s : deque of float
+        How long the latest micro-batches took.
+    cells : dict of int to CellTotal
+        What each cell has done so far, as far as it is known.
     """
 
     def __init__(self, job: Job, take: Callable[[pa.Table], None]) -> None:
@@ -54,6 +61,8 @@ class Pipeline:
         self.tuples = {source.stream: 0 for source in job.sources}
         self.total: Progress | None = None
         self.last: Progress | None = None
+        self.batch_s: deque[float] = deque(maxlen=_BATCHES_KEPT)
+        self.cells: dict[int, CellTotal] = {}
         self._take = take
         self._folder = Path(tempfile.mkdtemp(prefix="crosswind-run-"))
         self.log = job.spark.log or self._folder / "spark.log"
@@ -65,6 +74,7 @@ class Pipeline:
         checkpoint = job.spark.checkpoint or self._folder / "checkpoint"
         try:
             self._check_query()
+            check_brokers(job)
             if isinstance(job.sink, FileSink) and job.sink.path is not None:
                 check_file_sink(job.sink.path, checkpoint)
             self._spark = start_session(
@@ -99,6 +109,8 @@ class Pipeline:
             if report is not None:
                 self.last = report
                 self.total = report if self.total is None else self.total + report
+                self.batch_s.append(report.batch_ms / 1e3)
+                add_cells(self.cells, report)
         if not active:
             self._watch.check()
         return active

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,10 +15,34 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-__all__ = ["METRICS", "Listener", "Progress", "counted", "counters", "progress_of"]
+__all__ = [
+    "METRICS",
+    "CellProgress",
+    "CellTotal",
+    "Listener",
+    "Progress",
+    "add_cells",
+    "counted",
+    "counters",
+    "progress_of",
+]
 
 METRICS = "crosswind"
 """The name under which counters are found in ``progress.observedMetrics``, with a mark of the join behind it."""
+
+_CELLS_MAX = 64
+"""Cells that are reported one by one: each adds columns to what Spark observes."""
+_OF_CELL = ("window_tuples", "results", "join_ms")
+
+
+@dataclass(frozen=True)
+class CellProgress:
+    """What one cell did in a micro-batch; ``window_tuples`` wait in it."""
+
+    cell: int
+    window_tuples: int
+    results: int
+    join_ms: float
 
 
 @dataclass(frozen=True)
@@ -28,7 +52,17 @@ class Progress:
     ``tuples`` came in and were not late, ``late`` were, ``rejected`` had no time;
     ``window_tuples`` wait (copies in several cells counted each); ``cache_hits`` are cells
     whose windows the worker still had; ``join_ms`` is the longest time a cell spent joining,
-    ``state_ms`` reading and writing its state.
+    ``state_ms`` reading and writing its state. ``cells`` has those cells that had something to do, one by one,
+    in joins of up to 64 cells.
+
+    Examples
+    --------
+    >>> from crosswind.spark import Progress
+    >>> first = Progress(0, 10, 1, 0, 3, 9, 500, 0, 0, 2, 0, 4.0, 1.0, 800.0)
+    >>> second = Progress(1, 10, 0, 0, 2, 15, 700, 0, 2, 0, 0, 3.0, 2.0, 700.0)
+    >>> total = first + second
+    >>> total.tuples, total.results, total.window_tuples, total.batch_ms
+    (20, 5, 15, 1500.0)
     """
 
     batch: int
@@ -45,21 +79,28 @@ class Progress:
     join_ms: float
     state_ms: float
     batch_ms: float
+    cells: tuple[CellProgress, ...] = ()
 
     def __add__(self, other: Progress) -> Progress:
         """Add up what came and went; of what is held and of times, the later or longer counts."""
         summed = ("tuples", "late", "rejected", "results", "blocks_read", "cache_hits", "cache_misses", "batch_ms")
-        values = {f.name: max(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
+        values: dict[str, Any] = {f.name: max(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
         values |= {name: getattr(self, name) + getattr(other, name) for name in summed}
         later = other if other.batch >= self.batch else self
-        values |= {name: getattr(later, name) for name in ("window_tuples", "state_bytes", "cache_bytes")}
+        values |= {name: getattr(later, name) for name in ("window_tuples", "state_bytes", "cache_bytes", "cells")}
         return Progress(**values)
 
 
-def counters() -> list[Column]:
-    """Return the aggregates that are observed over the rows of the cells."""
-    named = [f.name for f in fields(Progress) if f.name not in ("batch", "batch_ms")]
-    return [(sf.max(name) if name.endswith("_ms") else sf.sum(name)).alias(name) for name in named]
+_SUMMED = tuple(f.name for f in fields(Progress) if f.name not in ("batch", "batch_ms", "cells"))
+
+
+def counters(keys: Sequence[int]) -> list[Column]:
+    """Return the aggregates that are observed over the rows of the cells, whose grouping keys are ``keys``."""
+    columns = [(sf.max(name) if name.endswith("_ms") else sf.sum(name)).alias(name) for name in _SUMMED]
+    for cell, key in enumerate(keys if len(keys) <= _CELLS_MAX else ()):
+        mine = sf.col("cell") == key
+        columns += [sf.sum(sf.when(mine, sf.col(name))).alias(f"{name}_{cell}") for name in _OF_CELL]
+    return columns
 
 
 def counted(frame: Any, name: str) -> Any:
@@ -74,6 +115,12 @@ def progress_of(progress: Any) -> Progress | None:
     ----------
     progress : StreamingQueryProgress
         ``query.lastProgress``, an item of ``query.recentProgress``, or ``event.progress``.
+
+    Examples
+    --------
+    >>> import crosswind as cw
+    >>> cw.spark.progress_of(None) is None  # before the first micro-batch
+    True
     """
     if progress is None:
         return None
@@ -81,11 +128,20 @@ def progress_of(progress: Any) -> Progress | None:
     if not found:
         return None
     values: dict[str, Any] = {"batch": progress.batchId, "batch_ms": float(progress.batchDuration)}
-    for field in fields(Progress):
-        if field.name not in values:
-            kind = float if field.name.endswith("_ms") else int
-            values[field.name] = kind(sum(row.get(field.name) or 0 for row in found))
-    return Progress(**values)
+    for name in _SUMMED:
+        kind = float if name.endswith("_ms") else int
+        values[name] = kind(sum(row.get(name) or 0 for row in found))
+    return Progress(**values, cells=_cells(found[0]) if len(found) == 1 else ())
+
+
+def _cells(row: dict[str, Any]) -> tuple[CellProgress, ...]:
+    """Return what each cell reported; those of two joins in one query would be mixed up."""
+    cells = []
+    for cell in range(_CELLS_MAX):
+        if row.get(f"window_tuples_{cell}") is not None:
+            waiting, results, join_ms = (row[f"{name}_{cell}"] for name in _OF_CELL)
+            cells.append(CellProgress(cell, int(waiting), int(results), float(join_ms)))
+    return tuple(cells)
 
 
 def _named(row: dict[str, Any]) -> dict[str, Any]:
@@ -93,6 +149,24 @@ def _named(row: dict[str, Any]) -> dict[str, Any]:
     if set(row) != {"values", "schema"}:
         return row
     return {field["name"]: value for field, value in zip(row["schema"]["fields"], row["values"], strict=True)}
+
+
+@dataclass
+class CellTotal:
+    """What a cell has done so far, and what waits in it."""
+
+    busy_s: float = 0.0
+    results: int = 0
+    window_tuples: int = 0
+
+
+def add_cells(totals: dict[int, CellTotal], progress: Progress) -> None:
+    """Add what the cells did in a micro-batch to what they had done before."""
+    for cell in progress.cells:
+        total = totals.setdefault(cell.cell, CellTotal())
+        total.busy_s += cell.join_ms / 1e3
+        total.results += cell.results
+        total.window_tuples = cell.window_tuples
 
 
 class Listener(StreamingQueryListener):
@@ -105,7 +179,10 @@ class Listener(StreamingQueryListener):
 
     Examples
     --------
-    ``spark.streams.addListener(crosswind.spark.Listener(print))``
+    >>> import crosswind as cw
+    >>> listener = cw.spark.Listener(print)
+    >>> spark.streams.addListener(listener)
+    >>> spark.streams.removeListener(listener)
     """
 
     def __init__(self, receive: Callable[[Progress], None]) -> None:

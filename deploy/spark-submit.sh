@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Runs a job on a cluster that has Spark but not Crosswind: packs this Python environment and sends it along.
+#   deploy/spark-submit.sh --master yarn --cells 64 JOB.toml [options of spark-submit ...]
+# Needs spark-submit on the PATH, and in the environment crosswind[spark] and venv-pack (pip install venv-pack).
+set -euo pipefail
+
+master=yarn cells='' job='' more=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --master) master=$2; shift 2 ;;
+        --cells) cells=$2; shift 2 ;;
+        *.toml) job=$1; shift ;;
+        *) more+=("$1"); shift ;;
+    esac
+done
+if [ -z "$job" ]; then
+    echo "usage: deploy/spark-submit.sh [--master MASTER] [--cells N] JOB.toml [options of spark-submit ...]" >&2
+    exit 2
+fi
+for program in spark-submit venv-pack crosswind; do
+    command -v "$program" > /dev/null || {
+        echo "spark-submit.sh: there is no $program on the PATH. Activate the environment that has it, or: pip install 'crosswind[spark]' venv-pack" >&2
+        exit 1
+    }
+done
+# A mistake in the job is found here, and not when the cluster has taken it.
+crosswind check --engine spark "$job"
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+archive=$(mktemp -d)/environment.tar.gz
+trap 'rm -rf "$(dirname "$archive")"' EXIT
+venv-pack --quiet --output "$archive"
+
+conf=()
+while IFS= read -r line; do conf+=(--conf "$line"); done < <(
+    python -c 'import sys; from crosswind.spark import settings
+for pair in settings(int(sys.argv[1]) if sys.argv[1] else None).items(): print("=".join(pair))' "$cells"
+)
+# The driver runs here, in client mode, with this environment; executors unpack theirs.
+PYSPARK_DRIVER_PYTHON=$(command -v python) PYSPARK_PYTHON=./environment/bin/python \
+    spark-submit --master "$master" --archives "$archive#environment" "${conf[@]}" "${more[@]}" "$here/submit.py" "$job"

@@ -1,0 +1,84 @@
+"""What is built and installed: a wheel and an sdist that need no compiler, with everything in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+import crosswind as cw
+
+ROOT = Path(__file__).parent.parent
+INSTALL_SECONDS_MAX = 280
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Return the folder of a wheel and an sdist."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_wheel_is_pure_typed_and_complete(built):
+    (path,) = built.glob("*.whl")
+    assert path.name == f"crosswind-{cw.__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(path) as wheel:
+        names = set(wheel.namelist())
+        about = message_from_bytes(wheel.read(f"crosswind-{cw.__version__}.dist-info/METADATA"))
+    files = [path for path in (ROOT / "src").rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
+    sources = {str(path.relative_to(ROOT / "src")) for path in files}
+    assert sources <= names
+    assert {"crosswind/py.typed", "crosswind/monitor/page.html", "crosswind/monitor/page.js"} <= names
+    assert not [name for name in names if not name.startswith(("crosswind/", "crosswind-"))]
+    assert set(about.get_all("Provides-Extra")) >= {"spark", "kafka", "lab"}
+    assert about["Requires-Python"] == ">=3.11"
+
+
+def test_the_sdist_has_what_its_tests_need(built):
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"pyproject.toml", "LICENSE", "README.md", "tests/oracle.py", "deploy/grafana/crosswind.json"} <= names
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
+def test_it_installs_and_runs_without_a_compiler(built, tmp_path, kind):
+    (package,) = built.glob(kind)
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "fresh"], check=True, timeout=120)
+    programs = tmp_path / "fresh" / "bin"
+    # Nothing but this environment and the shell's own: no cc, no c++.
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "CC", "CXX", "VIRTUAL_ENV")}
+    environment |= {"PATH": str(programs), "CROSSWIND_CACHE_DIR": str(tmp_path / "cache")}
+
+    def run(*command: str | Path) -> str:
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECONDS_MAX,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run(
+        programs / "python", "-m", "pip", "install", "--quiet", "--only-binary", "numba,llvmlite,pyarrow,numpy", package
+    )
+    assert run(programs / "crosswind", "--version") == f"crosswind {cw.__version__}\n"
+    run(programs / "crosswind", "init", "try")
+    report = json.loads(run(programs / "crosswind", "run", "--json", "try/job.toml"))
+    assert report["results"] > 0
