@@ -35,7 +35,7 @@ def options(folder: Path) -> dict[str, str]:
         # Generated code is compiled for every query; for tiny tables interpretation is faster.
         "spark.sql.codegen.wholeStage": "false",
         # A driver beside other people's processes.
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": "2g",
         # No progress bars between the lines of pytest.
         "spark.ui.showConsoleProgress": "false",
         # Checkpoints of tests are thrown away, so they need not be forced to disk one by one.
