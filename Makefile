@@ -24,6 +24,7 @@ kafka: setup  ## Fetch a Kafka broker and Spark's connector into .kafka; then sc
 	@scripts/kafka fetch
 
 test: setup  ## Run the tests
+	@scripts/ensure-chromium
 	@.venv/bin/python -m pytest -q $(PYTEST_ARGS)
 
 lint: setup  ## Check style and types
