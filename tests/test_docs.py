@@ -207,9 +207,10 @@ def test_the_taxi_example_runs(shell, tmp_path):
         ("orders_without_payments", "of 60 orders were not paid in time"),
         ("three_sensors", "tuples of t go by"),
         ("nine_queries", "q9   636,610"),
+        ("engines_side_by_side", "the same rows: True"),
     ],
 )
-def test_the_examples_of_many_run(shell, tmp_path, example, says):
+def test_other_examples_run(shell, tmp_path, example, says):
     printed = shell(f"python {shlex.quote(str(ROOT / 'examples' / f'{example}.py'))}", tmp_path)
     assert says in printed
 
