@@ -38,8 +38,8 @@ from crosswind.bench.suite import BENCHMARKS, QUICK
 from crosswind.bench.workload import BandWorkload, KeyWorkload
 from crosswind.cli.main import crosswind
 from crosswind.errors import CrosswindError
-from crosswind.kernel.scan import is_vectorised
 from crosswind.plan.calibration import calibration
+from crosswind.plan.lanes import is_vectorised
 from crosswind.plan.physical import RUN_HEAD
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")

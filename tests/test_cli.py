@@ -132,13 +132,6 @@ def test_results_in_memory_are_shown(folder):
     assert "near: done" in done.stdout
 
 
-def test_where_there_is_no_spark_it_is_said_how_to_get_it(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyspark", None)
-    monkeypatch.delitem(sys.modules, "crosswind.spark.launch", raising=False)
-    done = invoke("run", "--engine", "spark", write_job('path = "out.csv"'))
-    assert (done.exit_code, "pip install 'crosswind[spark]'" in done.stderr) == (1, True), done.output
-
-
 def test_where_there_is_no_java_it_is_said_how_to_get_it(folder, monkeypatch):
     pytest.importorskip("pyspark")
     monkeypatch.setenv("JAVA_HOME", str(folder))

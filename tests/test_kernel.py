@@ -25,9 +25,10 @@ from crosswind.kernel.emit import Facts
 from crosswind.kernel.gather import gather_text, gather_width
 from crosswind.kernel.jit import load_source
 from crosswind.kernel.runtime import text_equal
-from crosswind.kernel.scan import PairSpec, is_vectorised, scan_source
+from crosswind.kernel.scan import PairSpec, scan_source
 from crosswind.plan.compile import compile_plan
 from crosswind.plan.keys import PAD, encode, first_and_last, value_of
+from crosswind.plan.lanes import is_vectorised
 from crosswind.plan.physical import Storage
 from crosswind.query import parse
 from crosswind.query.types import DOUBLE, Kind, SqlType

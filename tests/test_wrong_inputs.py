@@ -181,9 +181,9 @@ def test_there_is_no_java(folder, monkeypatch):
 
 def test_there_is_no_spark(folder, monkeypatch):
     Path("job.toml").write_text(ON_SPARK)
+    for name in [name for name in sys.modules if name.startswith(("pyspark", "crosswind.spark"))]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    for name in ("crosswind.spark.launch", "crosswind.spark.pipeline"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
     reads_well(invoke("run", "job.toml"), Wrong([], "'pyspark' is not installed", r"pip install 'crosswind\[spark\]'"))
 
 

@@ -8,8 +8,10 @@ import importlib
 import pytest
 
 import crosswind as cw
+from tests.conftest import SPARK
 
 pytest.importorskip("pyspark")
+pytestmark = SPARK
 
 MODULES = ("failure", "join", "progress", "session")
 

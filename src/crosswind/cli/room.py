@@ -18,10 +18,11 @@ def spark_room() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _NEEDED:
+        package = (error.name or "").partition(".")[0]
+        if package not in _NEEDED:
             raise
         raise SparkError(
-            f"this runs on Spark, and the Python package '{error.name}' is not installed. Type:\n"
+            f"this runs on Spark, and the Python package '{package}' is not installed. Type:\n"
             "  pip install 'crosswind[spark]'\n"
             "or run it in one process: --engine local."
         ) from error

@@ -32,7 +32,13 @@ def stats_html(title: str, stats: Stats) -> str:
         f"<td>{stats.rejected.get(name, 0):,}</td><td>{stats.shed.get(name, 0):,}</td></tr>"
         for name, count in stats.tuples_in.items()
     )
-    latency = ", ".join(f"{name} {value:.3g} ms" for name, value in stats.latency_ms.items()) or "no push yet"
+    latency = (
+        ", ".join(
+            f"{name} {value:,.0f} ms" if value >= 100 else f"{name} {value:.3g} ms"
+            for name, value in stats.latency_ms.items()
+        )
+        or "no push yet"
+    )
     return (
         f'{_STYLE}<div class="crosswind-join"><b>{html.escape(title)}</b>'
         "<table><tr><th>stream</th><th>tuples</th><th>late</th><th>without time</th><th>shed</th></tr>"

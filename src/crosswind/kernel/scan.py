@@ -17,17 +17,17 @@ from functools import lru_cache
 from crosswind.kernel.emit import Emitter, Facts
 from crosswind.kernel.jit import load_source
 from crosswind.kernel.source import ask_ahead, header, leaves_at, open_arrays
+from crosswind.plan.lanes import is_vectorised
 from crosswind.plan.logic import Formula, atoms_of, conjuncts
-from crosswind.plan.physical import POINTERS_PER_COLUMN, Storage, storage_of
+from crosswind.plan.physical import POINTERS_PER_COLUMN
 from crosswind.plan.program import Slot
-from crosswind.query.tree import COMPARISONS, Call, Expr, walk
+from crosswind.query.tree import walk
 
 __all__ = [
     "PROBE_BOUNDS",
     "SCAN_BLOCK",
     "PairSpec",
     "can_overflow",
-    "is_vectorised",
     "recheck_kernel",
     "recheck_source",
     "scan_kernel",
@@ -42,9 +42,6 @@ PROBE_BOUNDS = 4
 
 SCAN_BLOCK = 256
 """Tuples of a window that are asked at once whether one of them matches."""
-
-_LANE_OPS = {*COMPARISONS, "add", "sub", "mul", "neg", "abs", "div", "sqrt", "cast", "least", "greatest", "coalesce"}
-_LANE_OPS |= {"and", "or", "not", "if", "is_null", "is_true", "is_false", "same"}
 
 _SCAN = '"int64(int64[:, ::1], int64[::1], int64, int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1])"'
 _RECHECK = '"int64(int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1])"'
@@ -120,16 +117,6 @@ def scan_source(spec: PairSpec, facts: Facts) -> str:
         "    return n",
     ]
     return "\n".join([*header("A scan over basic windows, generated from a condition.", [emitter]), *body]) + "\n"
-
-
-def is_vectorised(condition: Formula) -> bool:
-    """Whether LLVM can be expected to make vector code of ``condition``: no calls, no texts."""
-    nodes = [node for atom in atoms_of(condition) for node in walk(atom.expr)]
-    return bool(nodes) and all(map(_has_lanes, nodes))
-
-
-def _has_lanes(node: Expr) -> bool:
-    return storage_of(node.type) is Storage.FIXED and (not isinstance(node, Call) or node.op in _LANE_OPS)
 
 
 def _ask_block(spec: PairSpec, plain: Emitter) -> list[str]:

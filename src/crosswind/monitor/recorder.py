@@ -125,7 +125,7 @@ class Recorder:
             "results": f"{state['results']:,}; {state['results_per_second']:,.0f}/s",
         }
         if state["latency_s"]:
-            shown = ", ".join(f"{name} {1e3 * value:,.3g} ms" for name, value in state["latency_s"].items())
+            shown = ", ".join(f"{name} {_milliseconds(value)}" for name, value in state["latency_s"].items())
             lines["latency"] = f"{shown}, a batch"
         if state["windows"]:
             held = _listed(state["windows"], lambda w: f"{w['tuples']:,}")
@@ -145,6 +145,10 @@ class Recorder:
         lines |= state["notes"]
         lines["time"] = f"{state['seconds']:.1f} s"
         return lines
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:,.0f} ms" if seconds >= 0.1 else f"{1e3 * seconds:.3g} ms"
 
 
 def _worker(worker: Mapping[str, Any]) -> str:

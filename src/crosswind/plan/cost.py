@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crosswind.plan.compile import Plan
+from crosswind.plan.lanes import is_vectorised
 from crosswind.plan.physical import RUN_MAX
 from crosswind.query.tree import Rows
 
@@ -36,6 +37,8 @@ as often as tuples come."""
 
 _RATE = 1_000.0
 """Tuples/s that are assumed where only a time is known: the rate of the papers' workload."""
+_SLOW_PAIR_NS = 3.0
+"""A pair under a condition of which no vector code is made, such as one with a remainder or a text, or about."""
 _UNKNOWN_TUPLES = 60_000.0
 """Tuples in a window of which not even that is known (time columns that are plain integers)."""
 
@@ -161,8 +164,9 @@ def predict(plan: Plan, index: str, rates: Sequence[float], constants: Constants
             runs = constants.run_ns * math.log2(max(2.0, count / size)) / 2
             busy_ns += rate * own + probes * (runs + constants.compare_ns * key_bytes * size / 2)
         else:
+            pair_ns = constants.pair_ns if is_vectorised(access.residual) else _SLOW_PAIR_NS
             compared += probes * count
-            busy_ns += probes * count * (constants.compare_ns * key_bytes if key_bytes else constants.pair_ns)
+            busy_ns += probes * count * (constants.compare_ns * key_bytes if key_bytes else pair_ns)
     total = sum(rates)
     return Workload(waiting, waiting_bytes, compared, busy_ns / total if total else 0.0, busy_ns / 1e9)
 
