@@ -562,15 +562,14 @@ class LiveJoin:
             for block in blocks:
                 rows = np.arange(len(block), dtype=np.int64)
                 places: dict[int, Place] = {unit: Taken(block, rows), 1 - unit: Absent(len(block))}
-                table = self._materialisers[0].table([places], len(block))
+                parts, count = self._materialisers[0].sift([places], len(block))
+                table = self._materialisers[0].table(parts, count)
                 if self._ordered is None:
                     results.append((0, table))
-                else:  # its time is when its window closed
+                elif isinstance(alone := parts[0][unit], Taken):  # its time is when its window closed
                     age = self._waits[unit].age
                     late = min(INT64_MAX, min(marks)) if age is None else age + 1
-                    times = (
-                        np.full(len(block), late) if age is None else np.minimum(block.times, INT64_MAX - late) + late
-                    )
+                    times = np.full(count, late) if age is None else np.minimum(alone.times, INT64_MAX - late) + late
                     self._ordered[0].hold(times, table)
         outer.commit()
         return results
@@ -626,6 +625,8 @@ class LiveJoin:
             return results
         try:
             for query, parts, count, made in self._found(unit, block, numbers, released):
+                if made is None:
+                    parts, count = self._materialisers[query].sift(parts, count)
                 table = self._materialisers[query].table(parts, count) if made is None else made
                 self._admission.note(table.num_rows)
                 if self._ordered is None:
