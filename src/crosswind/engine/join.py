@@ -22,7 +22,7 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outer import Outer
 from crosswind.engine.outlet import Outlet
-from crosswind.engine.result import Absent, Materialiser, Member, Place, Taken, pair_of
+from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of
 from crosswind.engine.routes import Routes
 from crosswind.engine.show import stats_html
 from crosswind.engine.spans import Spans, spans_of
@@ -632,7 +632,10 @@ class LiveJoin:
                 if self._ordered is None:
                     results.append((query, table))
                 else:  # the time of a result is that of its last member
-                    times = [np.maximum.reduce([p.times for p in places.values()]) for places in parts]
+                    times = [
+                        np.maximum.reduce([p.times for p in places.values() if not isinstance(p, Absent)])
+                        for places in parts
+                    ]
                     self._ordered[query].hold(np.concatenate(times), table)
         except PairFaultError as fault:
             raise self._overflow(unit, block, fault) from None
@@ -651,7 +654,7 @@ class LiveJoin:
 
     def _found(
         self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None
-    ) -> Iterator[tuple[int, Sequence[Mapping[int, Member]], int, pa.Table | None]]:
+    ) -> Iterator[tuple[int, Sequence[Mapping[int, Place]], int, pa.Table | None]]:
         """Yield what new tuples of ``unit`` complete: query, where the members are, how many, rows if made already."""
         if isinstance(self._strategy, Routes):
             for found in self._strategy.combine(unit, block, released):
