@@ -7,7 +7,6 @@ import json
 import time as clock
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,7 +24,7 @@ from crosswind.engine.outlet import Outlet
 from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of
 from crosswind.engine.routes import Routes
 from crosswind.engine.show import stats_html
-from crosswind.engine.spans import Spans, spans_of
+from crosswind.engine.spans import Wait, spans_of
 from crosswind.engine.stats import Latencies, Stats
 from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy, Window
 from crosswind.errors import (
@@ -51,24 +50,6 @@ __all__ = ["Join", "LiveJoin", "Results"]
 
 Results = list[tuple[int, pa.Table]]
 """Tables of results, each with the number of its query."""
-
-
-@dataclass(frozen=True)
-class Wait:
-    """How long tuples of a unit wait, for the query that wants them longest, and whom they wait for."""
-
-    age: int | None
-    count: int | None
-    partners: tuple[int, ...]
-
-    @classmethod
-    def of(cls, unit: int, plan: Plan, spans: Sequence[Spans]) -> Wait:
-        """Return how long ``unit`` waits for any of the queries."""
-        users = [k for k, entry in enumerate(plan.queries) if unit in entry.units]
-        ages = [age for k in users if (age := spans[k].age(unit)) is not None]
-        counts = [count for k in users if (count := spans[k].count(unit)) is not None]
-        partners = {other for k in users for other in plan.queries[k].units} - {unit}
-        return cls(max(ages, default=None), max(counts, default=None), tuple(sorted(partners)))
 
 
 class LiveJoin:
