@@ -114,7 +114,8 @@ def judge_many(shape: Shape, data_seed: int, engine: EngineConfig) -> Verdict:
 def command(case: TestCase, engine: EngineConfig) -> str:
     """Return the command that runs one case again."""
     outer = " --outer" if case.join.kind != "inner" else ""
-    return f"python -m tests.fuzz --shape {case.shape_seed} --data {case.data_seed} --engine {engine.id}{outer}"
+    width = f" --streams {len(case.join.roles)}" if len(case.join.roles) > 2 else ""
+    return f"python -m tests.fuzz --shape {case.shape_seed} --data {case.data_seed} --engine {engine.id}{outer}{width}"
 
 
 def judge(case: TestCase, engine: EngineConfig) -> Verdict:
@@ -182,12 +183,13 @@ class Task:
     engines: tuple[EngineConfig, ...]
     outer: bool
     many: bool
+    streams: int | None
 
 
 def perform(task: Task) -> list[Verdict]:
     """Run the cases of one shape, each on one of the engines in turn."""
     use_kernel_cache(ROOT / ".pytest_cache" / "d" / KERNEL_CACHE)
-    shape: Shape = make_outer_shape(task.shape_seed) if task.outer else make_shape(task.shape_seed)
+    shape: Shape = make_outer_shape(task.shape_seed) if task.outer else make_shape(task.shape_seed, task.streams)
     verdicts = []
     for data_seed in task.data_seeds:
         engine = task.engines[(task.shape_seed + data_seed) % len(task.engines)]
@@ -207,12 +209,13 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
         engines = tuple(e for e in engines if e.name == "kang" and e.mode in ("run", "push", "restore"))
     if not engines:
         raise SystemExit(f"no engine {asked!r}; there are {', '.join(e.id for e in known)}")
+    kind = (options.outer, options.many, options.streams)
     if options.shape is not None:
-        yield Task(options.shape, tuple(options.data or range(options.per_shape)), engines, options.outer, options.many)
+        yield Task(options.shape, tuple(options.data or range(options.per_shape)), engines, *kind)
         return
     first = options.seed * SHAPES_PER_SEED
     for number in range(-(-options.cases // options.per_shape)):
-        yield Task(first + number, tuple(range(options.per_shape)), engines, options.outer, options.many)
+        yield Task(first + number, tuple(range(options.per_shape)), engines, *kind)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -226,6 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--spark", action="store_true", help="static frames on Spark, a session a job")
     parser.add_argument("--outer", action="store_true", help="outer, semi and anti joins instead of inner ones")
     parser.add_argument("--many", action="store_true", help="several queries in one join")
+    parser.add_argument("--streams", type=int, help="over so many; left out, over 2 to 5")
     parser.add_argument("--shape", type=int, help="only this shape")
     parser.add_argument("--data", type=int, nargs="*", help="only these data sets, with --shape")
     options = parser.parse_args(arguments)

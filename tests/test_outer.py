@@ -113,3 +113,18 @@ def test_state_is_let_go():
             join.push("payments", {"ts": [minutes(minute)], "order_id": [minute]})
             held.append(join.stats.bytes_held)
         assert max(held[500:]) <= 2 * max(held[:500])
+
+
+def test_in_time_order_only_what_where_lets_through():
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
+    sql = "SELECT R.x AS a, S.x AS b FROM R [RANGE 5] LEFT JOIN S [RANGE 5] ON R.x <= S.x WHERE R.x <> 2 AND R.x <> 7"
+    with cw.open(sql, {"R": schema, "S": schema}, ordered=True) as join:
+        parts = [
+            join.push("R", {"ts": [1, 2, 3], "x": [1, 2, 3]}),
+            join.push("S", {"ts": [1, 2, 3], "x": [1, 2, 3]}),
+            join.push("R", {"ts": [9, 10, 11], "x": [7, 8, 9]}),
+            join.push("S", {"ts": [19], "x": [9]}),
+            join.finish(),
+        ]
+    found = pa.concat_tables(parts).to_pylist()
+    assert [(row["a"], row["b"]) for row in found] == [(1, 1), (1, 2), (1, 3), (3, 3), (8, None), (9, None)]

@@ -7,7 +7,6 @@ import json
 import time as clock
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,10 +21,10 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outer import Outer
 from crosswind.engine.outlet import Outlet
-from crosswind.engine.result import Absent, Materialiser, Member, Place, Taken, pair_of
+from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of
 from crosswind.engine.routes import Routes
 from crosswind.engine.show import stats_html
-from crosswind.engine.spans import Spans, spans_of
+from crosswind.engine.spans import Wait, spans_of
 from crosswind.engine.stats import Latencies, Stats
 from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy, Window
 from crosswind.errors import (
@@ -51,24 +50,6 @@ __all__ = ["Join", "LiveJoin", "Results"]
 
 Results = list[tuple[int, pa.Table]]
 """Tables of results, each with the number of its query."""
-
-
-@dataclass(frozen=True)
-class Wait:
-    """How long tuples of a unit wait, for the query that wants them longest, and whom they wait for."""
-
-    age: int | None
-    count: int | None
-    partners: tuple[int, ...]
-
-    @classmethod
-    def of(cls, unit: int, plan: Plan, spans: Sequence[Spans]) -> Wait:
-        """Return how long ``unit`` waits for any of the queries."""
-        users = [k for k, entry in enumerate(plan.queries) if unit in entry.units]
-        ages = [age for k in users if (age := spans[k].age(unit)) is not None]
-        counts = [count for k in users if (count := spans[k].count(unit)) is not None]
-        partners = {other for k in users for other in plan.queries[k].units} - {unit}
-        return cls(max(ages, default=None), max(counts, default=None), tuple(sorted(partners)))
 
 
 class LiveJoin:
@@ -562,15 +543,14 @@ class LiveJoin:
             for block in blocks:
                 rows = np.arange(len(block), dtype=np.int64)
                 places: dict[int, Place] = {unit: Taken(block, rows), 1 - unit: Absent(len(block))}
-                table = self._materialisers[0].table([places], len(block))
+                parts, count = self._materialisers[0].sift([places], len(block))
+                table = self._materialisers[0].table(parts, count)
                 if self._ordered is None:
                     results.append((0, table))
-                else:  # its time is when its window closed
+                elif isinstance(alone := parts[0][unit], Taken):  # its time is when its window closed
                     age = self._waits[unit].age
                     late = min(INT64_MAX, min(marks)) if age is None else age + 1
-                    times = (
-                        np.full(len(block), late) if age is None else np.minimum(block.times, INT64_MAX - late) + late
-                    )
+                    times = np.full(count, late) if age is None else np.minimum(alone.times, INT64_MAX - late) + late
                     self._ordered[0].hold(times, table)
         outer.commit()
         return results
@@ -626,12 +606,17 @@ class LiveJoin:
             return results
         try:
             for query, parts, count, made in self._found(unit, block, numbers, released):
+                if made is None:
+                    parts, count = self._materialisers[query].sift(parts, count)
                 table = self._materialisers[query].table(parts, count) if made is None else made
                 self._admission.note(table.num_rows)
                 if self._ordered is None:
                     results.append((query, table))
                 else:  # the time of a result is that of its last member
-                    times = [np.maximum.reduce([p.times for p in places.values()]) for places in parts]
+                    times = [
+                        np.maximum.reduce([p.times for p in places.values() if not isinstance(p, Absent)])
+                        for places in parts
+                    ]
                     self._ordered[query].hold(np.concatenate(times), table)
         except PairFaultError as fault:
             raise self._overflow(unit, block, fault) from None
@@ -650,7 +635,7 @@ class LiveJoin:
 
     def _found(
         self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None
-    ) -> Iterator[tuple[int, Sequence[Mapping[int, Member]], int, pa.Table | None]]:
+    ) -> Iterator[tuple[int, Sequence[Mapping[int, Place]], int, pa.Table | None]]:
         """Yield what new tuples of ``unit`` complete: query, where the members are, how many, rows if made already."""
         if isinstance(self._strategy, Routes):
             for found in self._strategy.combine(unit, block, released):

@@ -230,8 +230,6 @@ class Materialiser:
 
     def table(self, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table:
         """Return the rows of ``count`` results whose members, by unit, are at the places in ``parts``."""
-        if self._after is not None and count:
-            parts, count = self._sift(parts)
         if not count:
             return pa.Table.from_batches([], schema=self.schema)
         columns = self._gather(parts, count)
@@ -278,8 +276,10 @@ class Materialiser:
         gather_columns(jobs, memory.address)
         return {key: pa.Array.from_buffers(of, count, [None, memory.slice(at, length)]) for key, of, at, length in made}
 
-    def _sift(self, parts: Sequence[Mapping[int, Place]]) -> tuple[Sequence[Mapping[int, Place]], int]:
-        """Return the results that satisfy what WHERE asks of the rows of an outer join."""
+    def sift(self, parts: Sequence[Mapping[int, Place]], count: int) -> tuple[Sequence[Mapping[int, Place]], int]:
+        """Return those of ``count`` results that satisfy what WHERE asks of the rows of an outer join."""
+        if self._after is None:
+            return parts, count
         kept, total = [], 0
         for places in parts:
             arrays = {

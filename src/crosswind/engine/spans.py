@@ -8,7 +8,7 @@ that are there already, whatever order they came in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +17,12 @@ import numpy.typing as npt
 from crosswind.engine.partial import Partial
 from crosswind.engine.probe import Bounds
 from crosswind.plan.axis import INT64_MAX, INT64_MIN, TimeAxis
-from crosswind.plan.compile import PlannedQuery
+from crosswind.plan.compile import Plan, PlannedQuery
 from crosswind.query.tree import Rows
 from crosswind.window.arrival import Release
 from crosswind.window.vector import address
 
-__all__ = ["Limits", "Reach", "Spans", "Turn", "hull", "spans_of"]
+__all__ = ["Limits", "Reach", "Spans", "Turn", "Wait", "hull", "spans_of"]
 
 _COUNT_MAX = INT64_MAX - (1 << 62)
 """Counts up to which sums with sequence numbers stay in range."""
@@ -46,6 +46,24 @@ class Spans:
     def count(self, unit: int) -> int | None:
         """Return how many of its last tuples wait in the window of ``unit`` (None: it is no ROWS window)."""
         return dict(self.counts).get(unit)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How long tuples of a unit wait, for the query that wants them longest, and whom they wait for."""
+
+    age: int | None
+    count: int | None
+    partners: tuple[int, ...]
+
+    @classmethod
+    def of(cls, unit: int, plan: Plan, spans: Sequence[Spans]) -> Wait:
+        """Return how long ``unit`` waits for any of the queries."""
+        users = [k for k, entry in enumerate(plan.queries) if unit in entry.units]
+        ages = [age for k in users if (age := spans[k].age(unit)) is not None]
+        counts = [count for k in users if (count := spans[k].count(unit)) is not None]
+        partners = {other for k in users for other in plan.queries[k].units} - {unit}
+        return cls(max(ages, default=None), max(counts, default=None), tuple(sorted(partners)))
 
 
 def spans_of(entry: PlannedQuery, axis: TimeAxis, since: int = INT64_MIN) -> Spans:
