@@ -125,12 +125,22 @@ def run_console(block: Block, shell, folder: Path, where: str) -> str:
     return printed
 
 
+def keep_session(monkeypatch) -> None:
+    """Let a page have the session of the tests, which others need when the page has stopped its own."""
+    pytest.importorskip("pyspark")
+    from tests.spark.session import session
+
+    monkeypatch.setattr(type(session()), "stop", lambda _: None)
+
+
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_run(page, tmp_path, monkeypatch, capsys, shell):
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
+    if "SparkSession" in page.read_text(encoding="utf-8"):
+        keep_session(monkeypatch)
     namespace = {"__name__": "__main__"}
     printed: str | None = None
     for block in blocks(page):
