@@ -6,6 +6,8 @@ from functools import lru_cache
 
 from crosswind.lab.celljoin import published
 from crosswind.lab.celljoin.loops import WINDOW_BYTES, Loops, measure_loops
+from crosswind.lab.celljoin.scaling import figure_10, figure_10_drops, figure_11
+from crosswind.lab.celljoin.sizes import figure_9, figure_12, figure_13
 from crosswind.lab.figure import Figure, Series
 from crosswind.lab.papers import Experiment
 
@@ -30,7 +32,7 @@ def _loop_series(found: Loops) -> list[Series]:
 
 
 def figure_7(quick: bool) -> Figure:
-    """Time of the inner loop by the size of a basic window."""
+    """Show the time of the inner loop by the size of a basic window."""
     found = _loops(quick)
     sizes = tuple(float(size) for size in WINDOW_BYTES)
     series: list[Series] = []
@@ -67,7 +69,7 @@ def figure_7(quick: bool) -> Figure:
 
 
 def figure_7_ratios(quick: bool) -> Figure:
-    """Variants of the inner loop, relative to the unrolled one."""
+    """Show variants of the inner loop, relative to the unrolled one."""
     found = _loops(quick)
     sizes = tuple(float(size) for size in WINDOW_BYTES)
     stated = tuple(size for size in sizes if size >= 128)
@@ -110,7 +112,16 @@ def figure_7_ratios(quick: bool) -> Figure:
     )
 
 
-EXPERIMENTS: dict[str, Experiment] = {"figure-7": figure_7, "figure-7-ratios": figure_7_ratios}
+EXPERIMENTS: dict[str, Experiment] = {
+    "figure-7": figure_7,
+    "figure-7-ratios": figure_7_ratios,
+    "figure-9": figure_9,
+    "figure-10": figure_10,
+    "figure-10-drops": figure_10_drops,
+    "figure-11": figure_11,
+    "figure-12": figure_12,
+    "figure-13": figure_13,
+}
 """By figure."""
 
 
