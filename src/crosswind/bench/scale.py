@@ -193,7 +193,9 @@ def _latencies(
         if engine == "handshake":
             late_ms = model_row_latency_s(window, workers) * 1e3
             note = "until push returns; results come later, when tuples pass each other"
-            found.append(Measurement("handshake: results, predicted", late_ms, "ms", note="our estimate: T / 4 (1 - 1 / N)"))
+            found.append(
+                Measurement("handshake: results, predicted", late_ms, "ms", note="our estimate: T / 4 (1 - 1 / N)")
+            )
         else:
             note = f"predicted {predicted:.2g} ms (equations 5 to 7), to half of the comparisons"
         mean, p99 = float(latency_ms.mean()), float(np.quantile(latency_ms, 0.99))

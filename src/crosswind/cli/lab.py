@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from crosswind.cli.report import figures
 from crosswind.cli.view import LiveView, PlainView, SilentView, View
 
 if TYPE_CHECKING:
     from crosswind.lab.figure import Figure
+    from crosswind.lab.size import Size
 
 __all__ = ["lab"]
 
@@ -141,6 +143,99 @@ def show(strategy: str, workers: int | None) -> None:
 
     for line in told(strategy, workers=workers):
         click.echo(line)
+
+
+_UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3_600}
+
+
+class _Length(click.ParamType):  # type: ignore[type-arg]
+    """A length of time such as 90s, 15m or 1h, in seconds."""
+
+    name = "LENGTH"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        text = str(value).strip().lower()
+        unit = text.lstrip("0123456789.")
+        number = text[: len(text) - len(unit)]
+        try:
+            length = float(number) * _UNITS_S[unit.strip() or "s"]
+        except (KeyError, ValueError):
+            length = 0.0
+        if length <= 0:
+            self.fail(f"'{value}' is no length of time; write 90s, 15m or 1h.", param, ctx)
+        return length
+
+
+@lab.command()
+@click.option("--rate", type=click.IntRange(1), required=True, help="Tuples/s of each stream.")
+@click.option("--window", type=_Length(), required=True, help="Length of both windows: 90s, 15m, 1h.")
+@click.option("--predicate", default=None, help="What is asked of a pair; the papers' two bands if left out.")
+@click.option(
+    "--schema",
+    "schemas",
+    multiple=True,
+    metavar="NAME=COL:TYPE,...",
+    help="A stream's columns, in the order of FROM; R=x:int32,y:float32 and S=a:int32,b:float32 if left out.",
+)
+@click.option("--match", type=click.FloatRange(0, 1), help="Share of all pairs that match; sampled if left out.")
+@click.option("--span", type=click.IntRange(1), default=10_000, show_default=True, help="Sampled values are 1 to this.")
+@click.option("--check", is_flag=True, help="Also run it at lower rates, and compare with the model.")
+@_json
+def size(
+    window: float, predicate: str | None, schemas: tuple[str, ...], check: bool, as_json: bool, **load: Any
+) -> None:
+    """Say what a load needs: cores, memory, layout, latency.
+
+    From the cost model and its constants (crosswind bench calibrate measures those of this machine), and from a
+    moment's sample of random tuples. Give --match if your values are not spread evenly over 1 to --span.
+    """
+    import dataclasses
+
+    from crosswind.lab.size import check_size, size_of, take_sample
+
+    workload = _workload(window, predicate, schemas, load["rate"], load["span"])
+    sample = take_sample(workload, load["match"])
+    found = size_of(workload, sample)
+    checks = check_size(workload, sample, 0.5) if check else []
+    if as_json:
+        plain = {**dataclasses.asdict(found), "sample": dataclasses.asdict(sample)}
+        click.echo(json_module.dumps({**plain, "checks": [dataclasses.asdict(entry) for entry in checks]}))
+        return
+    _print_size(found)
+    for entry in checks:
+        click.echo(
+            f"check at {entry.rate:,} tuples/s: predicted {entry.predicted_ns / 1e3:.3g} us a tuple, measured "
+            f"{entry.measured_ns / 1e3:.3g} us ({entry.predicted_ns / entry.measured_ns - 1:+.0%})"
+        )
+
+
+def _workload(window_s: float, predicate: str | None, schemas: tuple[str, ...], rate: int, span: int) -> Any:
+    from crosswind.lab.loads import BANDS
+    from crosswind.lab.streams import PAPERS_SCHEMAS, Uniform, schemas_with_time
+
+    texts = dict(text.partition("=")[::2] for text in schemas)
+    if texts and (len(texts) != 2 or not all(texts.values())):
+        raise click.UsageError("--schema is given for both streams, as NAME=COL:TYPE,...; or not at all.")
+    if texts and predicate is None:
+        raise click.UsageError("--schema needs --predicate: the papers' condition is about their own columns.")
+    columns = tuple(schemas_with_time(texts or PAPERS_SCHEMAS).items())
+    return Uniform(rate, round(window_s * 1e6), columns=columns, predicate=predicate or BANDS, span=span)
+
+
+def _print_size(found: Size) -> None:
+    sides = f", {found.layout[0]} x {found.layout[1]}" if found.engine == "grid" else ""
+    lines = {
+        "cores": f"{found.cores} (the load takes {found.utilisation:.0%} of one)",
+        "engine": f"{found.engine}{sides}; index: {found.index}",
+        "memory": f"{found.memory_mb:,.0f} MB for both windows",
+        "latency": f"{found.latency_ms:.2g} ms on average, if tuples are pushed as they come",
+        "results": f"{found.results_per_s:,.0f}/s",
+        "on Spark": found.spark,
+        "a tuple": ", ".join(f"{name} {cost:,.0f} ns" for name, cost in found.parts_ns.items()),
+    }
+    click.echo(figures(lines))
 
 
 @contextmanager

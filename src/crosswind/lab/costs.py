@@ -38,12 +38,15 @@ class Costs:
         The caller and one worker, for a call of ``push``: to tell it, and to hear that it is done.
     hop_ns : float
         For each worker more that a message goes through.
+    call_ns : float
+        The caller alone, for a call of ``push`` that is too small to be shared out.
     """
 
     pair_ns: float
     tuple_ns: float
     push_ns: float
     hop_ns: float
+    call_ns: float
 
 
 @lru_cache(maxsize=4)
@@ -64,7 +67,8 @@ def measure_costs(engine: str, condition: str) -> Costs:
     tuple_ns = max(0.0, (many * _MANY - few * _FEW) / (_MANY - _FEW))
     push_ns = max(0.0, (few - tuple_ns) * _FEW)
     two = _taken(_IDLE, _FEW, condition, **_crew(engine, 2)) - pair * _IDLE / 2
-    return Costs(pair, tuple_ns, push_ns, max(0.0, (two - few) * _FEW))
+    alone = _taken(_IDLE, 1, condition, engine="kang") - pair * _IDLE
+    return Costs(pair, tuple_ns, push_ns, max(0.0, (two - few) * _FEW), max(0.0, alone - tuple_ns))
 
 
 def _crew(engine: str, workers: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import dataclass
+from functools import lru_cache
 
 from crosswind.lab.costs import Costs
 
@@ -139,13 +140,13 @@ def push_ns(workers: int, window: float, batch: int, costs: Costs) -> float:
     chunks = -(-batch // chunk)
     row = Row(workers, window, chunk, costs)
     ends = []
-    for turn in range(4):  # the streams in turn; the first pushes set the row in motion
+    for turn in range(6):  # the streams in turn; the first pushes set the row in motion
         stream, began = turn % 2, row.now
         row.feed(stream, chunks, began)
-        row.run()
         row.expire(stream, chunks)
+        row.run()
         ends.append(row.now - began)
-    return (ends[2] + ends[3]) / 2 * 1e9 + costs.push_ns + costs.tuple_ns * batch
+    return (ends[4] + ends[5]) / 2 * 1e9 + costs.push_ns + costs.tuple_ns * batch
 
 
 def _chunk(workers: int, batch: int) -> int:
@@ -166,6 +167,7 @@ def _streamed_ns(workers: int, window: float, costs: Costs) -> float:
     return max(busiest * 1e9, costs.tuple_ns)
 
 
+@lru_cache(maxsize=256)
 def row_rate(workers: int, window_s: float, costs: Costs, tick: float | None) -> float:
     """Return the tuples/s of each stream that a row sustains.
 
@@ -181,14 +183,14 @@ def row_rate(workers: int, window_s: float, costs: Costs, tick: float | None) ->
         Event time in a push, seconds; None: both streams come without end.
     """
     rate = (1e9 * workers / (2 * window_s * costs.pair_ns)) ** 0.5
-    for _ in range(6):
+    for _ in range(8):
         if tick is None:
             taken = _streamed_ns(workers, rate * window_s, costs)
         else:
             batch = max(1, round(rate * tick))
             taken = push_ns(workers, rate * window_s, batch, costs) / batch
         utilisation = 2 * rate * taken * 1e-9
-        if abs(utilisation - 1) < 0.01:
+        if abs(utilisation - 1) < 0.02:
             break
         rate /= utilisation**0.5
     return float(rate)

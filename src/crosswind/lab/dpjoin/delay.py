@@ -24,7 +24,7 @@ def _costs() -> Costs:
 
 def _silent(costs: Costs) -> Costs:
     """Return ``costs`` without those of messages and of the caller: what equations 5 to 7 speak of."""
-    return Costs(costs.pair_ns, 0.0, 0.0, 0.0)
+    return Costs(costs.pair_ns, 0.0, 0.0, 0.0, 0.0)
 
 
 def _model_ms(layout: Layout, load: Load, costs: Costs) -> float:
