@@ -1,6 +1,7 @@
 """What an experiment of the lab leaves behind: one figure or table, ours beside the published one."""
 
 from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 
