@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import pyarrow as pa
 import pytest
@@ -155,6 +156,9 @@ class Machine:
                     registers[target] = registers[a] and registers[b]
                 case "OR", (a, b, target):
                     registers[target] = registers[a] or registers[b]
+                case "JMPLI", _:
+                    if not any(registers[:16]):
+                        return tags
                 case "JMPCT", (wanted, address):
                     at = at if tag == wanted else address
                 case "JMP", (address,):
@@ -210,3 +214,15 @@ def test_explain_shows_the_words():
     assert "0011,0101,0101,1000,0010  CMP 01,0101,011,000001" in text
     unfit = {"one": "SELECT R.a FROM R [ROWS 5], S [ROWS 5] WHERE R.a = S.d + 1"}
     assert "wjsi" not in cw.explain(unfit, SCHEMAS)
+
+
+def test_a_program_with_too_many_combinations_does_not_fit():
+    """The last register is the one that is always true; nothing may be written there."""
+    atoms = [f"R.{c} {op} S.{d}" for c in "abc" for d in "de" for op in ("<", ">")][:11]
+    texts = {
+        f"q{k}": f"SELECT R.a FROM R [ROWS 5], S [ROWS 5] WHERE {first} OR {second}"
+        for k, (first, second) in enumerate(combinations(atoms, 2))
+    }
+    plan = compile_plan({name: parse(text, SCHEMAS, "ts") for name, text in texts.items()}, many=True)
+    with pytest.raises(cw.UnsupportedError, match="47 registers for what AND and OR make, the program needs 55"):
+        assemble(plan, 0)

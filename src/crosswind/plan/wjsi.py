@@ -1,7 +1,7 @@
 """WJSI: programs of join units as 20-bit machine words, and back (WJSP §3.2, Figure 3, Table 1).
 
 ======  ===================================================  =====================================
-JMPLI   0001 0000000000000000                                all registers false: go to the end
+JMPLI   0001 0000000000000000                                no comparison is true: go to the end
 CMP     0011 own(2) stream(2) attribute(2) op(3) reg(6) 0    compare, outcome to a register
 JOIN    0010 reg(6) tag(8) 00                                if the register is true, join: new tag
 OR      11 reg(6) reg(6) reg(6)                              outcome in the last register
@@ -14,7 +14,8 @@ NOP     00000000000000000000                                 the end
 The paper shows one operator of CMP, ``001`` for ``=``; the codes of the others are ours. Its
 registers 0 to 15 hold comparisons, those from 16 on what AND and OR make of them; so here.
 Our programs name for each JOIN the tag it answers to; the jumps that make this true are put
-back by :func:`assemble`. Register 63 is always true: some joins have no condition. A program
+back by :func:`assemble`. Register 63 is always true: some joins have no condition, and stand before
+the comparisons, since JMPLI skips what follows when none of those holds. A program
 fits the processor if it compares plain columns, and if its streams, columns, registers and
 tags are few enough; :func:`assemble` says what does not.
 """
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from crosswind.errors import UnsupportedError
 from crosswind.plan.compile import Plan
 from crosswind.plan.logic import INVERSE
-from crosswind.plan.program import ALWAYS, Opcode, Program
+from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program
 from crosswind.query.tree import Call, Column, Expr
 
 __all__ = ["Line", "assemble", "decode", "encode", "listing", "parse_listing"]
@@ -133,22 +134,33 @@ def assemble(plan: Plan, unit: int) -> list[Line]:
     if len(plan.units) > 4:
         raise UnsupportedError(f"WJSI names up to 4 streams, the plan has {len(plan.units)}.")
     program = plan.programs[unit]
-    lines, registers = _conditions(plan, program)
+    conditions, registers = _conditions(plan, program)
     joins = [step for step in program.instructions if step.opcode is Opcode.JOIN]
-    tags = list(dict.fromkeys(step.on for step in joins))
-    sections = [[step for step in joins if step.on == tag] for tag in tags]
+    lines: list[Line] = []
+    for section in _by_tag([step for step in joins if step.sources[0] == ALWAYS]):
+        # Ahead of JMPLI, which would leave them out where no comparison holds.
+        lines.append(Line("JMPCT", (section[0].on, len(lines) + 1 + len(section))))
+        lines += [Line("JOIN", (_TRUE, step.target)) for step in section]
+    lines += conditions
+    sections = _by_tag([step for step in joins if step.sources[0] != ALWAYS])
     begin = len(lines)
     end = begin + sum(2 + len(section) for section in sections) - bool(sections)
-    for number, (tag, section) in enumerate(zip(tags, sections, strict=True)):
-        last = number == len(tags) - 1
+    for number, section in enumerate(sections):
+        last = number == len(sections) - 1
         begin += 1 + len(section) + (not last)
-        lines.append(Line("JMPCT", (tag, end if last else begin)))
+        lines.append(Line("JMPCT", (section[0].on, end if last else begin)))
         lines += [Line("JOIN", (registers[step.sources[0]], step.target)) for step in section]
         lines += [] if last else [Line("JMP", (end,))]
     lines.append(Line("NOP"))
     for line in lines:
         encode(line)
     return lines
+
+
+def _by_tag(joins: list[Instruction]) -> list[list[Instruction]]:
+    """Return the joins that answer to the same tag together."""
+    tags = dict.fromkeys(step.on for step in joins)
+    return [[step for step in joins if step.on == tag] for tag in tags]
 
 
 def _conditions(plan: Plan, program: Program) -> tuple[list[Line], dict[int, int]]:
@@ -175,6 +187,10 @@ def _conditions(plan: Plan, program: Program) -> tuple[list[Line], dict[int, int
             registers[step.target] = first
     if len(compares) > _COMBINED:
         raise UnsupportedError(f"WJSI has {_COMBINED} registers for comparisons, the program makes {len(compares)}.")
+    if spare > _TRUE:
+        raise UnsupportedError(
+            f"WJSI has {_TRUE - _COMBINED} registers for what AND and OR make, the program needs {spare - _COMBINED}."
+        )
     return [*compares, Line("JMPLI"), *combines], registers
 
 
