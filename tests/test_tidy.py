@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "io": EVERYONE | {"query", "plan", "window"},
     "engine": EVERYONE | {"query", "plan", "window", "kernel", "io"},
     "spark": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine"},
-    "lab": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "testing"},
+    "lab": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "bench", "testing"},
     "bench": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "spark"},
     "testing": EVERYONE | {"io"},
     "cli": EVERYONE

@@ -1,0 +1,58 @@
+"""The same queries in our software on this machine, which takes STREAM's place in Figure 5."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pyarrow as pa
+
+from crosswind.engine.session import open as open_join
+from crosswind.lab.wjsp.workload import COLUMNS, nine_texts, schemas
+
+__all__ = ["rate"]
+
+_STRETCHES = 3
+"""The best of so many counts: the first may still compile."""
+
+
+def rate(names: tuple[str, ...], window: int, *, batch: int, seconds: float, seed: int = 1) -> float:
+    """Return the tuples a second that a join of the queries takes once its windows are full.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Queries of the nine.
+    window : int
+        Ticks of the longest window.
+    batch : int
+        Tuples in a push.
+    seconds : float
+        How long to measure.
+    seed : int
+        Of the values.
+    """
+    rng = np.random.default_rng(seed)
+    made = schemas()
+
+    def push(tick: int) -> None:
+        for name, columns in COLUMNS.items():
+            values = [pa.py_buffer(rng.integers(0, 256, batch).astype(np.uint8)) for _ in columns]
+            arrays = [pa.Array.from_buffers(pa.uint8(), batch, [None, buffer]) for buffer in values]
+            ticks = pa.py_buffer(np.arange(tick, tick + batch))
+            arrays.append(pa.Array.from_buffers(pa.int64(), batch, [None, ticks]))
+            join.push(name, pa.RecordBatch.from_arrays(arrays, schema=made[name]))
+
+    with open_join(nine_texts(window, names), made) as join:
+        tick = 0
+        while tick < window + 2 * batch:
+            push(tick)
+            tick += batch
+        rates = []
+        for _ in range(_STRETCHES):
+            began, first = time.perf_counter(), tick
+            while time.perf_counter() - began < seconds / _STRETCHES:
+                push(tick)
+                tick += batch
+            rates.append(len(COLUMNS) * (tick - first) / (time.perf_counter() - began))
+        return max(rates)
