@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "io": EVERYONE | {"query", "plan", "window"},
     "engine": EVERYONE | {"query", "plan", "window", "kernel", "io"},
     "spark": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine"},
-    "lab": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "bench", "testing"},
+    "lab": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "testing", "bench"},
     "bench": EVERYONE | {"query", "plan", "window", "kernel", "io", "engine", "spark"},
     "testing": EVERYONE | {"io"},
     "cli": EVERYONE
@@ -44,7 +44,7 @@ MAY_IMPORT = {
 }
 """Which rooms a room may import, besides itself.
 
-One direction only: `query <- plan <- {window, kernel} <- engine <- {spark, lab, bench} <- cli`.
+One direction only: `query <- plan <- {window, kernel} <- engine <- spark <- bench <- lab <- cli`.
 """
 
 ONLY_IN = {
