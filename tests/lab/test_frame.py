@@ -163,3 +163,10 @@ def test_without_matplotlib_the_extra_is_named():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'crosswind[lab]'" in done.stderr
+
+
+@pytest.mark.parametrize("paper", papers_here(), ids=lambda paper: paper.folder)
+def test_every_experiment_is_named_by_its_figure(paper):
+    assert paper.experiments
+    shown, left_out = set(paper.experiments), {name for name, _ in paper.not_shown}
+    assert not shown & left_out
