@@ -59,6 +59,7 @@ ONLY_IN = {
     "polars": {"bench"},
     "prometheus_client": {"monitor"},
     "duckdb": {"bench"},
+    "matplotlib": {"lab"},
     "pytest": set(),
     "hypothesis": set(),
 }

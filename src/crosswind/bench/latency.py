@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,14 +85,17 @@ def measure(*, rate: int, window: int, seconds: float, limit: int, index: str, t
     return Report("latency", "latency in real time", settings, measurements, notes)
 
 
-def drive_live(join: Join, batches: dict[str, pa.RecordBatch], rate: int, limit: int) -> Observed:
-    """Push the rows of ``batches`` as they become due: ``rate`` a second, the streams in turn.
+def drive_live(
+    join: Join, batches: dict[str, pa.RecordBatch], rate: float | Mapping[str, float], limit: int
+) -> Observed:
+    """Push the rows of ``batches`` as they become due: ``rate`` a second, one for all or by stream, in turn.
 
     Rate-aware batching as :class:`crosswind.engine.batching.Backlog` does it: whatever is due is taken, up to
     ``limit`` tuples.
     """
     shifts = {name: k / len(batches) for k, name in enumerate(batches)}
-    due = {name: (np.arange(b.num_rows) + shifts[name]) / rate for name, b in batches.items()}
+    rates = rate if isinstance(rate, Mapping) else dict.fromkeys(batches, rate)
+    due = {name: (np.arange(b.num_rows) + shifts[name]) / rates[name] for name, b in batches.items()}
     observed = Observed({name: np.full(b.num_rows, np.nan) for name, b in batches.items()})
     come, taken = dict.fromkeys(batches, 0), dict.fromkeys(batches, 0)
     backlog = Backlog(limit)
@@ -99,13 +103,14 @@ def drive_live(join: Join, batches: dict[str, pa.RecordBatch], rate: int, limit:
     while any(taken[name] < batch.num_rows for name, batch in batches.items()):
         now = time.perf_counter() - began
         for name, batch in batches.items():
-            ready = min(batch.num_rows, int(now * rate - shifts[name] + 1))
+            ready = min(batch.num_rows, int(now * rates[name] - shifts[name] + 1))
             if ready > come[name]:
                 backlog.put(name, batch.slice(come[name], ready - come[name]))
                 come[name] = ready
         portion = backlog.take()
         if portion is None:
-            _wait(began + min((come[name] + shifts[name]) / rate for name in batches if come[name] < len(due[name])))
+            coming = [name for name in batches if come[name] < len(due[name])]
+            _wait(began + min((come[name] + shifts[name]) / rates[name] for name in coming))
             continue
         found = portion.give_to(join)
         done = time.perf_counter() - began

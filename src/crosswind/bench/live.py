@@ -40,12 +40,15 @@ class Stretch:
         Time spent in ``push``.
     event_s : float
         Event time that went by.
+    cpu_s : float
+        Processor time spent in ``push``, of all threads: with one worker, what it would take alone on the machine.
     """
 
     tuples: int
     results: int
     seconds: float
     event_s: float
+    cpu_s: float
 
 
 def open_full(workload: BandWorkload | KeyWorkload, index: str, **options: Any) -> Join:
@@ -130,18 +133,19 @@ class LiveJoin:
 
         Generating the tuples is not part of the time.
         """
-        tuples, results, spent, count = 0, 0, 0.0, 0
+        tuples, results, spent, busy, count = 0, 0, 0.0, 0.0, 0
         while (pushes is None or count < pushes) and (seconds is None or spent < seconds):
             batches = [(name, self.workload.batch(name, self.next, self.batch_tuples)) for name in ("R", "S")]
             self.next += self.batch_tuples
             for name, batch in batches:
-                began = time.perf_counter()
+                began, ran = time.perf_counter(), time.process_time()
                 found = self.join.push(name, batch)
                 spent += time.perf_counter() - began
+                busy += time.process_time() - ran
                 tuples += batch.num_rows
                 results += found.num_rows
             count += 1
-        return Stretch(tuples, results, spent, count * self.batch_tuples / self.workload.rate)
+        return Stretch(tuples, results, spent, count * self.batch_tuples / self.workload.rate, busy)
 
     @property
     def index(self) -> str:

@@ -6,13 +6,14 @@ import math
 import os
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from crosswind.bench.live import LiveJoin
 from crosswind.bench.machine import resident_bytes
 from crosswind.bench.record import Goal, Measurement, Report, Tell
 from crosswind.bench.workload import BandWorkload
 
-__all__ = ["Search", "Trial", "measure"]
+__all__ = ["Search", "Trial", "attempt", "measure"]
 
 _GOAL = Goal(20_000, aim=50_000)
 _ASKED_WINDOW_S = 900
@@ -38,8 +39,8 @@ class Trial:
         Results a second of event time.
     bytes_held, bytes_live, bytes_resident : int
         What the join says it holds, the columns of the tuples in the windows, the process.
-    exact : bool
-        Whether a sample of the results was right.
+    exact : bool or None
+        Whether a sample of the results was right; None if that was not looked at.
     index : str
         What the join chose.
     """
@@ -50,7 +51,7 @@ class Trial:
     bytes_held: int
     bytes_live: int
     bytes_resident: int
-    exact: bool
+    exact: bool | None
     index: str
 
 
@@ -128,7 +129,7 @@ def measure(
         trials: list[Trial] = []
         while not search.is_over and (not trials or time.monotonic() - began < seconds / len(windows)):
             tell(f"{window_s} s windows: {search.next:,} tuples/s a stream")
-            trials.append(_try(search.next, window_s, index, tick, trial))
+            trials.append(attempt(BandWorkload(search.next, window_s * 1_000_000), index, tick, trial))
             search.note(trials[-1].rate, trials[-1].utilisation)
             tell(f"{window_s} s windows: {trials[-1].rate:,} tuples/s took {trials[-1].utilisation:.0%}")
         measurements += _entries(window_s, search, trials)
@@ -141,20 +142,25 @@ def measure(
     return Report("rate", title, settings | {"seconds": seconds}, measurements, notes)
 
 
-def _try(rate: int, window_s: int, index: str, tick: float, trial_s: float) -> Trial:
-    workload = BandWorkload(rate, window_s * 1_000_000)
-    live = LiveJoin(workload, index, max(1, round(rate * tick)))
+def attempt(
+    workload: BandWorkload, index: str, tick: float, trial_s: float, *, check: bool = True, **options: Any
+) -> Trial:
+    """Fill windows, drive the join for ``trial_s`` of event time in steps of ``tick``, and say how long that took.
+
+    ``options`` are those of ``crosswind.open``: engine, workers and so on.
+    """
+    live = LiveJoin(workload, index, max(1, round(workload.rate * tick)), **options)
     pushes = max(1, round(trial_s / tick))
     stretch = live.drive(pushes=pushes, seconds=trial_s * 1.5)
     resident, held = resident_bytes(), live.join.stats.bytes_held
     found = Trial(
-        rate,
+        workload.rate,
         stretch.seconds / stretch.event_s,
         stretch.results / stretch.event_s,
         held,
         2 * workload.window_tuples * _TUPLE_BYTES,
         resident,
-        live.check(),
+        live.check() if check else None,
         live.index,
     )
     live.close()

@@ -153,10 +153,13 @@ def _bandwidth_note(workload: BandWorkload) -> str:
 
 
 def model_row_latency_s(window_s: float, workers: int) -> float:
-    """Return the mean latency of Handshake Join, as its successors explain it (DP-Join §IV-C).
+    """Return the mean latency of a row of workers: our own estimate, of the time from the later tuple to the result.
 
-    A tuple stays T / N at each worker and meets the tuple that it is to join somewhere on
-    the way; both walk, so on average half of what is left of the window lies between them.
+    DP-Join (section IV-C) says how long a tuple stays with each worker, T / N, and that latency goes with the
+    window; it gives no formula. Tuples walk towards each other: when the later one enters, the part T - d of the row
+    lies between the two, d being how long the earlier one has walked, and both walk, so they meet after half of that.
+    For d anywhere in the window that is T / 4 on average. Workers compare all they hold, so that what lies
+    within one worker need not be walked: at N = 1 nothing is late, and 1 - 1 / N of it is left.
     """
     return window_s / 4 * (1 - 1 / workers)
 
@@ -190,7 +193,9 @@ def _latencies(
         if engine == "handshake":
             late_ms = model_row_latency_s(window, workers) * 1e3
             note = "until push returns; results come later, when tuples pass each other"
-            found.append(Measurement("handshake: results, predicted", late_ms, "ms", note="DP-Join, section IV-C"))
+            found.append(
+                Measurement("handshake: results, predicted", late_ms, "ms", note="our estimate: T / 4 (1 - 1 / N)")
+            )
         else:
             note = f"predicted {predicted:.2g} ms (equations 5 to 7), to half of the comparisons"
         mean, p99 = float(latency_ms.mean()), float(np.quantile(latency_ms, 0.99))

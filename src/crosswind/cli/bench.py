@@ -306,7 +306,8 @@ def scale(as_json: bool, **sizes: Any) -> None:
     """Measure engines by workers, beside the papers' models.
 
     All joins are driven in turns with windows that are full; then streams are played in real time to each engine with
-    the greatest number of workers. Predictions are those of DP-Join: results (equation 3), latency (5 to 7).
+    the greatest number of workers. Predictions are those of DP-Join: results (equation 3), latency (5 to 7); when
+    results of a row of workers come is our own estimate.
     With more workers than free cores there is nothing to be gained.
     """
     _run("scale", sizes, as_json)

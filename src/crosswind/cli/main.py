@@ -19,6 +19,7 @@ from crosswind.cli.completion import completion
 from crosswind.cli.demo import demo
 from crosswind.cli.explain import explain
 from crosswind.cli.init import init
+from crosswind.cli.lab import lab
 from crosswind.cli.run import run
 from crosswind.cli.schema import schema
 from crosswind.errors import CrosswindError
@@ -73,7 +74,7 @@ def crosswind() -> None:
     """Exact window joins over live streams, for any predicate."""
 
 
-for command in (bench, check, completion, demo, explain, init, run, schema):
+for command in (bench, check, completion, demo, explain, init, lab, run, schema):
     crosswind.add_command(command)
 
 

@@ -1,0 +1,120 @@
+"""Figures as pictures: published, measured and simulated points are told apart at a glance."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from crosswind.errors import InputError
+from crosswind.lab.figure import Figure, Series
+
+__all__ = ["MARKS", "as_png", "as_svg"]
+
+MARKS = {
+    "measured": ("o", "-", "measured here"),
+    "simulated": ("^", "--", "simulated"),
+    "published": ("s", ":", "published"),
+}
+"""By source: marker, line, and what the legend says."""
+
+_COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f", "#64748b")
+_INK, _GRID = "#1e293b", "#e2e8f0"
+_WIDTH_INCHES, _HEIGHT_INCHES = 7.4, 4.3
+_LEGEND_MAX = 5
+"""Lines in a legend inside the plot; more of them go below it."""
+
+
+def as_svg(figure: Figure) -> str:
+    """Return the plot as an SVG element that stands by itself."""
+    made = _plot(figure)
+    room = io.StringIO()
+    import matplotlib as mpl
+
+    # Names in one picture must not be those of another on the same page.
+    with mpl.rc_context({"svg.hashsalt": f"{figure.paper}-{figure.name}"}):
+        made.savefig(room, format="svg", metadata={"Date": None, "Creator": None})
+    text = room.getvalue()
+    return text[text.index("<svg") :]
+
+
+def as_png(figure: Figure) -> bytes:
+    """Return the plot as PNG."""
+    room = io.BytesIO()
+    _plot(figure).savefig(room, format="png", dpi=150)
+    return room.getvalue()
+
+
+def _plot(figure: Figure) -> Any:
+    try:
+        from matplotlib.figure import Figure as Canvas
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "plots need the Python package 'matplotlib', which is not installed. Type:\n  pip install 'crosswind[lab]'"
+        ) from error
+    crowded = len(figure.series) > _LEGEND_MAX
+    rows = -(-len(figure.series) // 2) if crowded else 0
+    canvas = Canvas(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES + 0.24 * rows), layout="constrained")
+    axes = canvas.add_subplot()
+    colours = _colours(figure.series)
+    for series in figure.series:
+        _line(axes, series, colours[series.label])
+    if figure.log_x:
+        axes.set_xscale("log")
+        _number_plainly(axes.xaxis)
+    if figure.log_y:
+        axes.set_yscale("log")
+        _number_plainly(axes.yaxis)
+    if not figure.log_y and all(value >= 0 for series in figure.series for value in series.y):
+        axes.set_ylim(bottom=0)
+    _finish(axes, figure)
+    if crowded:
+        canvas.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
+    elif figure.series:
+        axes.legend(frameon=True, framealpha=0.9, edgecolor=_GRID, fontsize=9)
+    return canvas
+
+
+def _colours(series: tuple[Series, ...]) -> dict[str, str]:
+    """Return a colour for each label: what is called the same is the same thing, wherever it comes from."""
+    labels = list(dict.fromkeys(entry.label for entry in series))
+    return {label: _COLOURS[k % len(_COLOURS)] for k, label in enumerate(labels)}
+
+
+def _line(axes: Any, series: Series, colour: str) -> None:
+    marker, line, said = MARKS[series.source]
+    axes.plot(
+        series.x,
+        series.y,
+        marker=marker,
+        linestyle=line,
+        color=colour,
+        markerfacecolor="white" if series.source == "published" else colour,
+        markeredgewidth=1.6,
+        markersize=7 if series.source == "published" else 5.5,
+        linewidth=1.3 if series.source == "published" else 1.8,
+        label=f"{series.label} ({said})",
+        zorder=3 if series.source == "published" else 2,
+    )
+
+
+def _number_plainly(axis: Any) -> None:
+    """Put plain numbers at the ticks of a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    plain = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if high < 2_000 * low else (1.0,), numticks=12))
+    axis.set_major_formatter(plain)
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _finish(axes: Any, figure: Figure) -> None:
+    axes.set_xlabel(figure.x_label, color=_INK)
+    axes.set_ylabel(figure.y_label, color=_INK)
+    axes.grid(True, color=_GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=_INK)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color("#94a3b8")
