@@ -17,6 +17,7 @@ import doctest
 import importlib
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -232,8 +233,11 @@ def test_the_alarms_example_runs(shell, tmp_path):
 
 
 @pytest.mark.timeout(900)
-def test_the_band_join_on_spark_runs(shell, tmp_path):
-    printed = shell(f"python {shlex.quote(str(ROOT / 'examples' / 'band_join_on_spark.py'))} 2> log", tmp_path)
+def test_the_band_join_on_spark_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    keep_session(monkeypatch)  # starting another takes long
+    runpy.run_path(str(ROOT / "examples" / "band_join_on_spark.py"), run_name="__main__")
+    printed = capsys.readouterr().out
     assert "pairs, as in one process: True" in printed
 
 
