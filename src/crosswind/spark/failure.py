@@ -58,9 +58,10 @@ def wait(query: Any, timeout: float | None = None) -> bool:
     Examples
     --------
     >>> import crosswind as cw
-    >>> r = spark.readStream.format("rate").load().selectExpr("value AS x", "timestamp AS ts")
-    >>> joined = cw.spark.join("SELECT a.x FROM R [NOW] a, R [NOW] b WHERE a.x = b.x", {"R": r})
-    >>> query = joined.writeStream.format("noop").trigger(availableNow=True).start()
+    >>> query = spark.readStream.format("rate").load().writeStream.format("noop").start()
+    >>> cw.spark.wait(query, timeout=0.1)  # it still runs
+    False
+    >>> query.stop()
     >>> cw.spark.wait(query)
     True
     """
