@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crosswind.lab.celljoin import figures, loops
+import crosswind as cw
+from crosswind.lab.celljoin import figures, loops, overload, runs, sizes
+from crosswind.lab.loads import Loaded, sustain
+from crosswind.plan.cost import Constants
 
 
 def test_a_line_is_fitted_to_costs():
@@ -34,3 +37,39 @@ def test_without_a_compiler_the_figure_says_so(monkeypatch):
     monkeypatch.setattr(figures, "_loops", lambda _: None)
     assert "no C++ compiler" in figures.figure_7(True).agrees
     assert all(series.source == "published" for series in figures.figure_7_ratios(True).series)
+
+
+def test_a_sustained_rate_is_found_from_a_trial_beside_it():
+    found = sustain(lambda rate: Loaded(rate, 1_000_000), 400, tick=0.2, trial_s=0.4, trials=1, engine="kang")
+    assert found.trial.rate == 400
+    assert found.rate == pytest.approx(400 / found.trial.utilisation**0.5)
+    assert found.results_per_s == pytest.approx(found.trial.results_per_s / found.trial.utilisation)
+
+
+def test_all_variants_find_the_same_pairs():
+    rows = set()
+    for condition in runs.VARIANTS.values():
+        workload = Loaded(2_000, 500_000, condition=condition, band_y=10)
+        tables = {name: workload.table(name, 0, 4_000) for name in ("R", "S")}
+        found = cw.run(workload.sql, tables, index="scan")
+        rows.add(tuple(sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))))
+    assert len(rows) == 1
+    assert rows != {()}
+
+
+def test_an_overload_is_played_in_real_time():
+    assert 0 < overload.play_overload(500, 0.2) <= 1.05
+
+
+def test_times_are_taken_by_batch_and_by_size(monkeypatch):
+    monkeypatch.setattr(runs, "RATE", 200)
+    monkeypatch.setattr(runs, "ns_a_tuple", lambda live, batch, *_: 1e3 * batch * live.workload.window_tuples)
+    assert runs.batch_times(1, (1, 4), True) == (200.0, 800.0)
+    assert runs.size_times(1, (256, 512), True) == (128 * 200.0,) * 2
+
+
+def test_the_models_best_size_grows_with_the_square_root_of_the_rate(monkeypatch):
+    monkeypatch.setattr(sizes, "constants", lambda _: Constants(seal_ns=1.0))
+    figure = sizes.figure_9(True)
+    for series in figure.series:
+        assert series.y[-1] / series.y[0] == pytest.approx(10.0, rel=0.01)

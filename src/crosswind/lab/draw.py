@@ -109,6 +109,11 @@ def _number_plainly(axis: Any) -> None:
 
 
 def _finish(axes: Any, figure: Figure) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    for axis, is_log in ((axes.xaxis, figure.log_x), (axes.yaxis, figure.log_y)):
+        if not is_log:
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
     axes.set_xlabel(figure.x_label, color=_INK)
     axes.set_ylabel(figure.y_label, color=_INK)
     axes.grid(True, color=_GRID, linewidth=0.8)

@@ -48,6 +48,10 @@ def _knees(quick: bool) -> str:
     return ", ".join(f"{variant} {rate:,.0f}" for variant, rate in zip(VARIANTS, rates, strict=True))
 
 
+def _first_to_drop(quick: bool) -> list[str]:
+    return sorted(VARIANTS, key=lambda variant: sustained_by(variant, quick).rate)
+
+
 def figure_10(quick: bool) -> Figure:
     """Show the output rate by the input rate."""
     points = _offered(quick)
@@ -74,6 +78,8 @@ def figure_10(quick: bool) -> Figure:
         "The vectors in the middle are made by the compiler from any condition; the fastest compares intervals of keys "
         "with half as many bits, which CellJoin does not have, so the steps are larger.",
         "crosswind lab run celljoin figure-10",
+        log_x=True,
+        log_y=True,
         notes=(
             "Beyond the sustained rate, output is that at the sustained rate; see figure-10-drops for the check.",
             "Published are the sustained rates on eight SPEs; their output is reckoned from the hit rate.",
@@ -97,7 +103,9 @@ def figure_10_drops(quick: bool) -> Figure:
         "tuples/s of each stream that are offered",
         "dropped tuples/s of each stream",
         (*series, *_published(output=False)),
-        f"The order is the published one: the plain loop drops first, boxes last ({_knees(quick)}).",
+        f"First to drop, first named: {', '.join(_first_to_drop(quick))} (published: plain, vectors, unrolled). "
+        "Sustained "
+        f"tuples/s: {_knees(quick)}.",
         "Drops are reckoned from the sustained rate: what is dropped at random leaves a stream of the rate that is "
         "sustained.",
         "crosswind lab run celljoin figure-10-drops",
