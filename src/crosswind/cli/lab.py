@@ -134,15 +134,16 @@ def report(papers: tuple[str, ...], quick: bool, out: Path, as_json: bool) -> No
 @lab.command()
 @click.argument("strategy")
 @click.option("--workers", type=click.IntRange(1, 9), help="Workers; of each side, for a grid.")
-def show(strategy: str, workers: int | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the lines as JSON.")
+def show(strategy: str, workers: int | None, as_json: bool) -> None:
     """Show, step by step, how tuples meet under STRATEGY: cell, handshake or grid.
 
     The page of the report has the same as a view to click through.
     """
     from crosswind.lab.steps import told
 
-    for line in told(strategy, workers=workers):
-        click.echo(line)
+    lines = list(told(strategy, workers=workers))
+    click.echo(json_module.dumps({"strategy": strategy, "lines": lines}) if as_json else "\n".join(lines))
 
 
 _UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3_600}
