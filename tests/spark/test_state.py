@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import crosswind as cw
 from crosswind.io.blocks import concat_batches, read_block, write_block
 from crosswind.spark.cache import CachedJoin, JoinCache
 from crosswind.spark.cell import Arrival, Cell, Report
+from crosswind.spark.progress import CellProgress, Progress
 from crosswind.spark.state import BlockEntry, Manifest, compaction
 from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
 from tests.spark.simulation import CALM, DictStore, Simulation, Trouble, join_simulated, make_spec
@@ -266,3 +268,20 @@ def test_rows_windows_hold_back_until_the_watermark():
     assert pairs(simulation.table()) == [(2, 9)]
     assert simulation.reports[-1].window_tuples > 0
     assert simulation.total("state_bytes") > 0, "a snapshot is state, too"
+
+
+# ---------------------------------------------------------------------------------- counters
+
+
+def test_progress_adds_up_cells_and_all():
+    cells = [tuple(CellProgress(**dict.fromkeys(names(CellProgress), k + n)) for n in range(2)) for k in range(2)]
+    first, second = (
+        Progress(**dict.fromkeys(names(Progress) - {"cells", "batch"}, 3), batch=k, cells=cells[k]) for k in range(2)
+    )
+    for total in (first + second, second + first):
+        assert (total.batch, total.tuples, total.window_tuples, total.join_ms, total.batch_ms) == (1, 6, 3, 3, 6)
+        assert total.cells == cells[1]
+
+
+def names(kind: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}

@@ -84,8 +84,8 @@ class Progress:
     def __add__(self, other: Progress) -> Progress:
         """Add up what came and went; of what is held and of times, the later or longer counts."""
         summed = ("tuples", "late", "rejected", "results", "blocks_read", "cache_hits", "cache_misses", "batch_ms")
-        values: dict[str, Any] = {f.name: max(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
-        values |= {name: getattr(self, name) + getattr(other, name) for name in summed}
+        values: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in summed}
+        values |= {name: max(getattr(self, name), getattr(other, name)) for name in ("batch", "join_ms", "state_ms")}
         later = other if other.batch >= self.batch else self
         values |= {name: getattr(later, name) for name in ("window_tuples", "state_bytes", "cache_bytes", "cells")}
         return Progress(**values)
