@@ -108,8 +108,9 @@ def _figure_5(window: int, part: str, quick: bool) -> Figure:
     inside = "which leaves room for" if ratio > published.STREAM_AT_LEAST else "which does not reach"
     told = ", ".join(f"{found / speeds[-1]:.2f} times with batches of {batch}" for batch, found in software.items())
     notes = [
-        "Clocks are counted by the model, the clock rate is Table 2's. Software: one process, windows full, results "
-        "included; a batch is pushed at a time, the processor takes tuple by tuple.",
+        "Clocks are counted by the model, the clock rate is Table 2's. Software: one worker, windows full, results "
+        "included, for a second of processor time, so that a busy machine does not change it; a batch is pushed at a "
+        "time, the processor takes tuple by tuple.",
         f"The queue of returned tuples held up to {max(o.queue_most for o in outcomes.values())} tuples.",
     ]
     if window == min(published.WINDOWS):
