@@ -376,8 +376,13 @@ def use_kernel_cache(folder: Path) -> None:
     os.environ.setdefault("CROSSWIND_CACHE_DIR", str(folder))
 
 
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A JVM that lives for a minute spends most of it on compiling for later; ours are told not to."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Reuse compiled kernels from one session to the next: a new query costs about a second."""
+    os.environ.setdefault("JDK_JAVA_OPTIONS", QUICK_JAVA)
     use_kernel_cache(Path(config.cache.mkdir(KERNEL_CACHE)) if config.cache else ROOT / ".pytest_cache" / KERNEL_CACHE)
 
 

@@ -115,7 +115,7 @@ class SparkDemo:
         """Run it, print what it found, and return the exit code."""
         from crosswind.bench.workload import BandWorkload
         from crosswind.cli.feed import BandFeed
-        from crosswind.spark.launch import start_session
+        from crosswind.spark.launch import BRIEF, start_session
 
         self._tell(f"{self._sql}\n\nstarting Spark on this machine ...")
         workload = BandWorkload(self._rate, self._window_s * 1_000_000, self._seed)
@@ -123,7 +123,7 @@ class SparkDemo:
             folder = Path(name)
             with ExitStack() as session:
                 with self._observer() as observer:
-                    spark = start_session("crosswind demo", folder / "spark.log")
+                    spark = start_session("crosswind demo", folder / "spark.log", conf=BRIEF)
                     session.callback(spark.stop)
                     feed = BandFeed(folder, workload, self._window_s if self._fill else 0)
                     with Interruption() as interruption, feed:

@@ -15,7 +15,10 @@ from typing import Any
 from crosswind.errors import SparkError
 from crosswind.spark.session import settings
 
-__all__ = ["start_session"]
+__all__ = ["BRIEF", "start_session"]
+
+BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For a session of minutes: a JVM would spend much of them on compiling for hours to come."""
 
 _JAVA_WANTED = 17
 _JAVA_PACKAGE = "openjdk-17-jre-headless"
