@@ -97,9 +97,14 @@ class Intake:
         self._place_probe(() if plan.terms else plan.accesses[1 - unit].dimensions, unit)
         read = dict.fromkeys([*(expr for expr in kept if is_leaf(expr)), *self._probe_extra])
         self._leaves = [(leaf, column_of(leaf), self._plain_layout(leaf)) for leaf in read]
-        plain = {name: leaf for leaf, name, layout in self._leaves if layout is not None}
+        # What a batch is made into is known by its place in one list: what is computed, then what is read.
+        places = {expr: k for k, expr in enumerate([*self._computed, *read])}
+        plain = {name: places[leaf] for leaf, name, layout in self._leaves if layout is not None}
         self._carried = [(name, plain.get(name), self.layouts[self.payload_at[name]]) for name in carried]
         self._key_layouts = [Layout(Storage.FIXED, f"int{dimension.bits}") for dimension in self._dimensions]
+        self._key_places = [places[dimension.expr] for dimension in self._dimensions]
+        self._slot_places = [places[expr] for expr in self._unit.slots]
+        self._extra_places = [places[leaf] for leaf in self._probe_extra]
         leaves = [*self._filter_leaves, *leaf_columns(kept), *self._probe_extra]
         self.columns = tuple(dict.fromkeys([*(column_of(leaf) for leaf in leaves), *self._unit.payload]))
 
@@ -155,8 +160,17 @@ class Intake:
         self.probe_at = [at[leaf] for leaf in mine]
         self.partner_at = {leaf: at[leaf] for leaf in hashed}
 
-    def prepare(self, arrays: Mapping[str, pa.Array], times: npt.NDArray[np.int64], counted: bool) -> Block:
-        """Return the block of a batch. Without ROWS windows, filtered tuples are gone at once."""
+    def prepare(
+        self,
+        arrays: Mapping[str, pa.Array],
+        times: npt.NDArray[np.int64],
+        counted: bool,
+        ends: tuple[int, int] | None = None,
+    ) -> Block:
+        """Return the block of a batch. Without ROWS windows, filtered tuples are gone at once.
+
+        ``ends`` are the least and greatest of ``times``, if known.
+        """
         keep = None
         if self._filter is not None and len(times):
             mask = self._run(arrays, self._filter_leaves, (), self._filter)[0].values != 0
@@ -166,53 +180,51 @@ class Intake:
                     keep = mask
                 else:
                     arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
-                    times = times[rows]
+                    times, ends = times[rows], None
         known = self._compute(arrays, keep)
-        for leaf, name, layout in self._leaves:
+        for leaf, name, plain in self._leaves:
             array = arrays[name]
-            if layout is None:
-                known[leaf] = leaf_vector(array, leaf)
-            else:
-                known[leaf] = plain_vector(array, layout)
+            known.append(leaf_vector(array, leaf) if plain is None else plain_vector(array, plain))
         present = None
         columns: list[Vector] = []
-        for dimension, layout in zip(self._dimensions, self._key_layouts, strict=True):
-            vector = known[dimension.expr]
+        for dimension, layout, place in zip(self._dimensions, self._key_layouts, self._key_places, strict=True):
+            vector = known[place]
             if vector.valid is not None and self._required:  # a null there never joins
                 present = vector.valid if present is None else present & vector.valid
-            columns.append(Vector(layout, _keys(vector, dimension)))
-        columns += [known[expr] for expr in self._unit.slots]
+            if vector.layout == layout and not dimension.hashed:  # integers are their own keys
+                columns.append(vector if vector.valid is None else Vector(layout, vector.values, at=vector.at))
+            else:
+                columns.append(Vector(layout, _keys(vector, dimension)))
+        columns += [known[place] for place in self._slot_places]
         for name, same, layout in self._carried:
             if same is None:
                 columns.append(carried_vector(arrays[name]))
             else:
                 vector = known[same]
-                columns.append(Vector(layout, vector.values.view(layout.dtype), vector.valid))
+                columns.append(Vector(layout, vector.values.view(layout.machine), vector.valid, at=vector.at))
         if self._tagged:
             columns.append(Vector(Layout(Storage.FIXED), np.zeros(len(times), dtype=np.int64)))
-        columns += [known[leaf] for leaf in self._probe_extra]
-        block = Block(times, tuple(columns), None, keep)
+        columns += [known[place] for place in self._extra_places]
+        block = Block(times, tuple(columns), None, keep, ends)
         if present is None:
             return block
         mask = present != 0
         if counted:
-            return Block(times, tuple(columns), None, mask if keep is None else keep & mask)
+            return Block(times, tuple(columns), None, mask if keep is None else keep & mask, ends)
         return block.take(np.flatnonzero(mask))
 
-    def _compute(self, arrays: Mapping[str, pa.Array], keep: npt.NDArray[np.bool_] | None) -> dict[Expr, Vector]:
+    def _compute(self, arrays: Mapping[str, pa.Array], keep: npt.NDArray[np.bool_] | None) -> list[Vector]:
         """Compute keys and slots; tuples that failed the filter must not raise errors."""
         if not self._computed:
-            return {}
+            return []
         if keep is None:
-            made = self._run(arrays, self._computed_leaves, self._computed, None)
-            return dict(zip(self._computed, made, strict=True))
+            return self._run(arrays, self._computed_leaves, self._computed, None)
         rows = np.flatnonzero(keep)
         small = {column_of(leaf): arrays[column_of(leaf)].take(pa.array(rows)) for leaf in self._computed_leaves}
         made = self._run(small, self._computed_leaves, self._computed, None)
         spread = np.zeros(len(keep), dtype=np.int64)
         spread[rows] = np.arange(len(rows))
-        made = [vector.take(spread) if len(rows) else _blank(vector, len(keep)) for vector in made]
-        return dict(zip(self._computed, made, strict=True))
+        return [vector.take(spread) if len(rows) else _blank(vector, len(keep)) for vector in made]
 
     def _run(
         self, arrays: Mapping[str, pa.Array], leaves: list[Expr], outputs: tuple[Expr, ...], keep: Formula | None
@@ -258,14 +270,18 @@ def _blank(vector: Vector, count: int) -> Vector:
 
 def _keys(vector: Vector, dimension: Dimension) -> npt.NDArray[Any]:
     """Return the keys of ``vector`` in ``dimension``."""
-    return hashed_keys(vector) if dimension.hashed else plain_keys(vector, dimension.expr.type)
+    if dimension.hashed:
+        return hashed_keys(vector)
+    return _ordered_keys(vector, dimension.expr.type, dimension.bits)
 
 
 def plain_keys(vector: Vector, of: SqlType) -> npt.NDArray[Any]:
     """Return the keys of values of type ``of``: equal values have equal keys; where there is an order, it is kept."""
     bits = key_bits(of)
-    if not bits:
-        return hashed_keys(vector)
+    return _ordered_keys(vector, of, bits) if bits else hashed_keys(vector)
+
+
+def _ordered_keys(vector: Vector, of: SqlType, bits: int) -> npt.NDArray[Any]:
     if of.kind is Kind.FLOAT and len(vector):
         from crosswind.kernel.arrange import float_keys
 

@@ -52,6 +52,10 @@ Results = list[tuple[int, pa.Table]]
 """Tables of results, each with the number of its query."""
 
 
+_FEW = 16
+"""Times of which Python finds the least sooner than NumPy."""
+
+
 class LiveJoin:
     """What all live joins have in common: streams, windows, watermarks, counters."""
 
@@ -145,18 +149,15 @@ class LiveJoin:
         arrays = read_columns(batch, self._schemas[stream], names, stream)
         ticks, missing = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
         late = None
-        one = len(ticks) == 1  # the way of live tuples: every microsecond counts
-        least = greatest = int(ticks[0]) if one else 0
-        if len(ticks) > 1:
-            least, greatest = int(ticks.min()), int(ticks.max())
+        least, greatest = _ends_of(ticks)
         if missing is not None or (len(ticks) and least < self._watermarks[stream].value):
             late = self._watermarks[stream].is_late(ticks)
             late = late if missing is None else late & ~missing
             rows = np.flatnonzero(~late if missing is None else ~(late | missing))
             arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
             ticks = ticks[rows]
-            greatest = int(ticks.max()) if len(ticks) else 0
-        portions = self._portions(units, arrays, ticks)
+            least, greatest = _ends_of(ticks)
+        portions = self._portions(units, arrays, ticks, (least, greatest))
         results = self._take(stream, units, portions, greatest if len(ticks) else None)
         admitted = self._admission.close() if self._admission.sheds else len(ticks)
         self._tuples_in[stream] += admitted
@@ -456,13 +457,21 @@ class LiveJoin:
             warnings.warn(message, category, stacklevel=4)
 
     def _portions(
-        self, units: tuple[int, ...], arrays: Mapping[str, pa.Array], ticks: npt.NDArray[np.int64]
-    ) -> Iterator[list[Block]]:
-        """Yield what is admitted of a push, a block for each of its units: all at once, or shedding, portions."""
+        self,
+        units: tuple[int, ...],
+        arrays: Mapping[str, pa.Array],
+        ticks: npt.NDArray[np.int64],
+        ends: tuple[int, int],
+    ) -> Iterable[list[Block]]:
+        """Return what is admitted of a push, a block for each of its units: all at once, or shedding, portions."""
         whole = self._counted or self._outer is not None
-        if not self._admission.sheds:
-            yield [self._intakes[unit].prepare(arrays, ticks, whole) for unit in units]
-            return
+        if self._admission.sheds:
+            return self._shedding(units, arrays, ticks, whole)
+        return ([self._intakes[unit].prepare(arrays, ticks, whole, ends) for unit in units],)
+
+    def _shedding(
+        self, units: tuple[int, ...], arrays: Mapping[str, pa.Array], ticks: npt.NDArray[np.int64], whole: bool
+    ) -> Iterator[list[Block]]:
         waiting = sum(len(window) for window in self._strategy.windows)
         for rows in self._admission.portions(len(ticks), waiting):
             some = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
@@ -558,7 +567,7 @@ class LiveJoin:
     def _oldest(self, unit: int, marks: list[int]) -> tuple[int | None, int | None]:
         """Return the time and the sequence number before which tuples of ``unit`` meet nothing more."""
         wait = self._waits[unit]
-        horizon = min(marks) if self._counted else min(marks[other] for other in wait.partners)
+        horizon = min(marks) if self._counted else min([marks[other] for other in wait.partners])
         oldest = None if wait.age is None else max(INT64_MIN, horizon - wait.age)
         return oldest, None if wait.count is None else self._sorter.counts[unit] - wait.count
 
@@ -629,6 +638,8 @@ class LiveJoin:
 
     def _met_late(self, found: Iterable[Late]) -> Results:
         """Make rows of what was found for tuples that are not met at once."""
+        if not found:
+            return []
         results: Results = [(0, self._rows_of(late.unit, late.block, late.matches)) for late in found]
         self._admission.note(sum(table.num_rows for _, table in results))
         return results
@@ -688,6 +699,14 @@ class LiveJoin:
                 if table.num_rows:
                     callback(entry.name, table)
         return tables
+
+
+def _ends_of(ticks: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Return the least and the greatest (0, 0 if there are none); few are live ones, where microseconds count."""
+    if len(ticks) > _FEW:
+        return int(ticks.min()), int(ticks.max())
+    some = ticks.tolist() or [0]
+    return min(some), max(some)
 
 
 class Join(LiveJoin, Outlet[pa.Table]):

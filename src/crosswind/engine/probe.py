@@ -187,19 +187,22 @@ class Searcher:
         self._hashed = [dimension for dimension in self._dimensions if dimension.hashed]
         self._scratch = Scratch(self._bits, 0)
         self._kernels: dict[Any, Any] = {}
-        self._out = tuple(np.empty(_MATCH_ROOM, dtype=np.int64) for _ in range(3))
+        self._make_room(_MATCH_ROOM)
         self._back, self._ahead = search.back, search.ahead
 
+    def _make_room(self, matches: int) -> None:
+        self._out = tuple(np.empty(matches, dtype=np.int64) for _ in range(3))
+        self._out_at = (address(self._out[0]), address(self._out[1]))
+
     def find(self, block: Block, numbers: Numbers | None, residents: Residents) -> Iterator[Matches]:
-        """Yield the matches of ``block`` in ``residents``, in bounded portions.
+        """Yield the matches of ``block`` in ``residents``, in bounded portions, each valid until the next.
 
         ``numbers`` bounds, for ROWS windows, the sequence numbers that each tuple may meet.
         """
         bounds = None
         if numbers is not None or not self._dimensions:
             bounds = Bounds.of(block, numbers, self._back, self._ahead)
-        for found in self.find_within(block, bounds, residents):
-            yield found.copy()
+        return self.find_within(block, bounds, residents)
 
     def find_within(
         self, block: Block, bounds: Bounds | None, residents: Residents, *, settled: bool = False
@@ -305,7 +308,7 @@ class Searcher:
             if count and checks:
                 count = self._recheck(block, residents, count)
             if count:
-                yield Matches(residents, out_w[:count], out_i[:count], out_j[:count])
+                yield Matches(residents, out_w[:count], out_i[:count], out_j[:count], at=self._out_at)
 
     def _recheck(self, block: Block, residents: Residents, count: int) -> int:
         """Keep the candidates that satisfy the residual."""
@@ -334,7 +337,7 @@ class Searcher:
         lengths = np.ascontiguousarray(residents.runs[:, 0])
         room = max(_MATCH_ROOM, int(lengths.max()))
         if len(self._out[0]) < room:
-            self._out = tuple(np.empty(room, dtype=np.int64) for _ in range(3))
+            self._make_room(room)
         table, probe = residents.positions, self._pair_table(block, bounds)
         state = np.zeros(6, dtype=np.int64)
         out_w, out_i, out_j = self._out
@@ -344,7 +347,7 @@ class Searcher:
             if count < 0:
                 raise PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
             if count:
-                yield Matches(residents, out_w[:count], out_i[:count], out_j[:count])
+                yield Matches(residents, out_w[:count], out_i[:count], out_j[:count], at=self._out_at)
 
     def _facts(self, block: Block, residents: Residents) -> Any:
         from crosswind.kernel.emit import Facts

@@ -88,13 +88,15 @@ class Taken:
 
     def source(self, index: int) -> Source | None:
         """Return where the values of a plain column (or the times) are; None: there may be nulls."""
-        self.rows_at = self.rows_at or address(self.rows)
+        if not self.rows_at:
+            self.rows_at = address(self.rows)
         if index == TIMES:
             return address(self.block.times), 0, 0, self.rows_at
         column = self.block.columns[index]
         if column.valid is not None:
             return None
-        column.at = column.at or address(column.values)
+        if not column.at:
+            column.at = address(column.values)
         return column.at, 0, 0, self.rows_at
 
 
@@ -173,7 +175,7 @@ def pair_of(unit: int, block: Block, matches: Matches) -> dict[int, Member]:
     """Return where the members of matches of two units are, where ``unit`` was the probing side."""
     return {
         unit: Taken(block, matches.probes),
-        1 - unit: Found(matches.residents, matches.which, matches.rows),
+        1 - unit: Found(matches.residents, matches.which, matches.rows, matches.at),
     }
 
 
@@ -219,7 +221,11 @@ class Materialiser:
                     self._plain[role, name] = (index, schema.field(name).type)
         shown = [expr for _, expr in self._outputs if isinstance(expr, Column)]
         read = [(expr.role, expr.name) for expr in shown] + [(_role(leaf), column_of(leaf)) for leaf in self._leaves]
-        self._gathered = [(key, *self._plain[key]) for key in dict.fromkeys(read) if key in self._plain]
+        gathered = [(key, *self._plain[key]) for key in dict.fromkeys(read) if key in self._plain]
+        self._gathered = [(key, index, of, of.byte_width) for key, index, of in gathered]
+        self._shown = [(expr.role, expr.name) for expr in shown]
+        self._names = self.schema.names
+        self._only_shows = len(shown) == len(self._outputs)
 
     @property
     def can_fail(self) -> bool:
@@ -233,6 +239,8 @@ class Materialiser:
         if not count:
             return pa.Table.from_batches([], schema=self.schema)
         columns = self._gather(parts, count)
+        if self._only_shows and len(columns) == len(self._gathered) == len(self._shown):
+            return pa.Table.from_batches([pa.RecordBatch.from_arrays(list(columns.values()), names=self._names)])
 
         def fetch(role: int, name: str) -> pa.Array:
             if (role, name) not in columns:
@@ -260,18 +268,26 @@ class Materialiser:
 
         jobs: list[int] = []
         made, size = [], 0
-        for key, index, of in self._gathered:
-            known = [places[key[0]].source(index) for places in parts]
-            sources = [source for source in known if source is not None]
-            if len(sources) < len(parts):
-                continue
-            width, at = of.byte_width, size
-            made.append((key, of, at, width * count))
+        one = parts[0] if len(parts) == 1 else None
+        for key, index, of, width in self._gathered:
+            at = size
+            if one is not None:  # the way of live tuples
+                source = one[key[0]].source(index)
+                if source is None:
+                    continue
+                jobs += source
+                jobs += (at, width, count)
+            else:
+                known = [places[key[0]].source(index) for places in parts]
+                sources = [source for source in known if source is not None]
+                if len(sources) < len(parts):
+                    continue
+                for source, places in zip(sources, parts, strict=True):
+                    length = len(places[key[0]])
+                    jobs += (*source, at, width, length)
+                    at += width * length
+            made.append((key, of, size, width * count))
             size += (width * count + 63) & -64
-            for source, places in zip(sources, parts, strict=True):
-                length = len(places[key[0]])
-                jobs += (*source, at, width, length)
-                at += width * length
         memory = pa.py_buffer(np.empty(size, dtype=np.uint8))
         gather_columns(jobs, memory.address)
         return {key: pa.Array.from_buffers(of, count, [None, memory.slice(at, length)]) for key, of, at, length in made}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,6 +34,8 @@ class Matches:
     probes: npt.NDArray[np.int64]
     table: Any = None
     """Their rows, where whoever found them has made them already."""
+    at: tuple[int, ...] = ()
+    """Where ``which`` and ``rows`` are, if that is known."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -113,9 +115,9 @@ class AtOnce:
         """Let new tuples of ``unit`` wait in its window."""
         self.windows[unit].append(block)
 
-    def collect(self) -> Iterator[Late]:
-        """Yield nothing."""
-        yield from ()
+    def collect(self) -> Iterable[Late]:
+        """Return nothing."""
+        return ()
 
     def drain(self) -> Iterator[Late]:
         """Yield nothing."""
@@ -166,8 +168,8 @@ class Strategy(Protocol):
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` wait in its window."""
 
-    def collect(self) -> Iterator[Late]:
-        """Yield what has been found meanwhile for tuples that are not met at once."""
+    def collect(self) -> Iterable[Late]:
+        """Return what has been found meanwhile for tuples that are not met at once."""
 
     def drain(self) -> Iterator[Late]:
         """Let all tuples that wait meet now, and yield what is found: nothing is owed afterwards."""

@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _STRING_VIEW, _BINARY_VIEW = pa.string_view().id, pa.binary_view().id
+_VIEWS = (_STRING_VIEW, _BINARY_VIEW)
+_INT64 = np.dtype(np.int64)
 _TICKS = (pa.timestamp("us").id, pa.int64().id)
 _SHAPES = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a dict of columns"
 
@@ -47,17 +49,19 @@ def read_columns(data: Any, schema: pa.Schema, names: Sequence[str], stream: str
     """Return the columns ``names`` of anything Arrow-shaped as arrays of the declared types."""
     if isinstance(data, pa.RecordBatch) and data.schema.equals(schema):
         arrays = {name: data.column(name) for name in names}
-        if all(_without_view(array.type) is array.type for array in arrays.values()):
+        if not any(array.type.id in _VIEWS for array in arrays.values()):
             return arrays
     return pick(as_table(data, schema, stream), schema, names, stream)
 
 
 def plain_vector(array: pa.Array, layout: Layout) -> Vector:
     """Return a plain fixed-width array as a vector that knows its address."""
-    values = fixed_values(array, layout.dtype)
-    buffer = array.buffers()[1]
-    at = 0 if buffer is None or not len(values) else buffer.address + array.offset * values.itemsize
-    return Vector(layout, values, validity(array), at=at)
+    buffer, count = array.buffers()[1], len(array)
+    if buffer is None or not count:
+        return Vector(layout, np.zeros(count, dtype=layout.machine), validity(array))
+    begin = array.offset * layout.machine.itemsize
+    values = np.frombuffer(buffer, layout.machine, count, begin)
+    return Vector(layout, values, validity(array), at=buffer.address + begin)
 
 
 def _without_view(of: pa.DataType) -> pa.DataType:
@@ -153,12 +157,13 @@ def validity(array: pa.Array) -> npt.NDArray[np.uint8] | None:
     return np.asarray(array.is_valid()).astype(np.uint8)
 
 
-def fixed_values(array: pa.Array, dtype: str, per_value: int = 1) -> npt.NDArray[Any]:
+def fixed_values(array: pa.Array, dtype: npt.DTypeLike, per_value: int = 1) -> npt.NDArray[Any]:
     """View the value buffer of a fixed-width array."""
     buffer = array.buffers()[1]
+    dtype = np.dtype(dtype)
     if buffer is None or len(array) == 0:
         return np.zeros(len(array) * per_value, dtype=dtype)
-    width = np.dtype(dtype).itemsize * per_value  # not to_numpy(): that would import pandas
+    width = dtype.itemsize * per_value  # not to_numpy(): that would import pandas
     return np.frombuffer(buffer, dtype=dtype, count=len(array) * per_value, offset=array.offset * width)
 
 
@@ -298,7 +303,7 @@ def _text_to_arrow(vector: Vector, of: pa.DataType, nulls: pa.Buffer | None) -> 
 def ticks_of(array: pa.Array, factor: int, stream: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
     """Return a time column in ticks of the common axis, and which times are null (None: none)."""
     if factor == 1 and not array.null_count and array.type.id in _TICKS:
-        return fixed_values(array, "int64"), None
+        return fixed_values(array, _INT64), None
     if pa.types.is_date64(array.type):
         array = array.cast(pa.date32())
     missing = np.asarray(array.is_null()) if array.null_count else None

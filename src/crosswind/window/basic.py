@@ -157,10 +157,10 @@ class BasicWindow:
         self.times[at : at + count] = times
         if len(self.numbers) and block.numbers is not None:
             self.numbers[at : at + count] = block.numbers[start:stop]
-        least, greatest = (times[0], times[0]) if count == 1 else (times.min(), times.max())
-        self.time_min = min(self.time_min, int(least))
-        self.time_max = max(self.time_max, int(greatest))
         whole = start == 0 and stop == len(block)
+        ends = block.ends if whole and block.ends is not None else (int(times.min()), int(times.max()))
+        self.time_min = min(self.time_min, ends[0])
+        self.time_max = max(self.time_max, ends[1])
         for buffer, column in zip(self._buffers, block.columns, strict=False):
             buffer.write(column if whole else column.slice(start, stop), at)
         self.length += count

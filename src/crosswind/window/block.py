@@ -17,13 +17,15 @@ class Block:
     """Tuples of one unit, never changed once made: times, sequence numbers (None until the order is known), columns.
 
     The columns are the unit's slots followed by its payload. ``keep`` marks the tuples
-    that passed the unit's filter; the others only count (for ROWS windows).
+    that passed the unit's filter; the others only count (for ROWS windows). ``ends`` are
+    the least and the greatest time, if that is known.
     """
 
     times: npt.NDArray[np.int64]
     columns: tuple[Vector, ...]
     numbers: npt.NDArray[np.int64] | None = None
     keep: npt.NDArray[np.bool_] | None = None
+    ends: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self.times)

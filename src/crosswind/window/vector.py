@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,11 @@ class Layout:
     storage: Storage
     dtype: str = "int64"
 
+    @cached_property
+    def machine(self) -> np.dtype[Any]:
+        """The dtype as NumPy has it (looking a name up takes longer)."""
+        return np.dtype(self.dtype)
+
 
 @dataclass(slots=True, eq=False)
 class Vector:
@@ -58,15 +64,12 @@ class Vector:
     at: int = 0
 
     def __len__(self) -> int:
-        match self.layout.storage:
-            case Storage.OPAQUE:
-                return len(self.arrow) if self.arrow is not None else 0
-            case Storage.TEXT:
-                return len(self.values) - 1
-            case Storage.WIDE:
-                return len(self.values) // 2
-            case _:
-                return len(self.values)
+        storage = self.layout.storage
+        if storage is Storage.FIXED:
+            return len(self.values)
+        if storage is Storage.OPAQUE:
+            return len(self.arrow) if self.arrow is not None else 0
+        return len(self.values) - 1 if storage is Storage.TEXT else len(self.values) // 2
 
     @property
     def has_nulls(self) -> bool:
