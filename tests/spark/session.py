@@ -21,6 +21,8 @@ def options(folder: Path) -> dict[str, str]:
     return {
         # RocksDB with changelog checkpoints: what a streaming join needs; a partition a core.
         **cw.spark.settings(cells=CORES),
+        # As the commands set it for local disks.
+        **cw.spark.local_checkpoints(),
         # No web server: it costs a second and a port.
         "spark.ui.enabled": "false",
         # Re-planning between stages gains nothing with tables of a hundred rows.

@@ -140,6 +140,22 @@ def test_a_stale_copy_catches_up_and_a_foreign_one_is_dropped():
     assert (report.cache_hits, report.blocks_read) == (1, 0)
 
 
+def test_a_stale_copy_catches_up_across_compactions():
+    spec, store = make_spec(CROSS, SCHEMAS), DictStore()
+    here, there = JoinCache(), JoinCache()
+    feed(Cell(spec, store, here), R=batch((1, 1)))
+    for k in range(2, 60):
+        _, report = feed(Cell(spec, store, here if k % 10 == 0 else there), R=batch((k, k)))
+        assert (report.cache_misses == 0) == (k != 2), "blocks that were put together are read from where it is behind"
+    merged = [entry for entry in Manifest.from_bytes(store.read_manifest()).blocks if entry.marks]
+    assert merged
+    assert all(entry.marks[-1] == (entry.last, entry.tuples) for entry in merged)
+    for cache in (here, there):
+        found, report = feed(Cell(spec, store, cache), S=batch((61, 59)))
+        assert report.cache_hits == 1
+        assert found == [(k, 61) for k in range(50, 60)]
+
+
 def test_nothing_is_written_before_all_results_are_taken():
     spec, store = make_spec(CROSS, SCHEMAS), DictStore()
     cache = JoinCache()

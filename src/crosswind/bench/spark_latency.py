@@ -40,7 +40,7 @@ def measure(*, rate: int, window: int, seconds: float, chunk: float, cores: int,
     tell : callable
         Told what is being done.
     """
-    from crosswind.spark.launch import start_session
+    from crosswind.spark.launch import BRIEF, start_session
 
     folder = Path(tempfile.mkdtemp(prefix="crosswind-bench-"))
     spark = start_session(
@@ -48,7 +48,7 @@ def measure(*, rate: int, window: int, seconds: float, chunk: float, cores: int,
         folder / "spark.log",
         master=f"local[{cores}]",
         cells=cores,
-        conf={"spark.driver.memory": "1536m"},
+        conf={"spark.driver.memory": "1536m", **BRIEF},
     )
     try:
         player = _Player(folder, BandWorkload(rate, window * 1_000_000), chunk)
@@ -62,7 +62,8 @@ def measure(*, rate: int, window: int, seconds: float, chunk: float, cores: int,
     made += [Measurement(name, _quantile(latencies, q), "s") for name, q in (("90 %", 0.9), ("99 %", 0.99))]
     notes = [
         f"From the due time of a result's last tuple to the result in the caller's hands (foreachBatch). Tuples reach "
-        f"Spark in files of {chunk:g} s. The first third of the time is not counted."
+        f"Spark in files of {chunk:g} s. The first third of the time is not counted. The JVM is that of the demo, set "
+        f"for a session of minutes: it compiles at once rather than well."
     ]
     settings = {"rate": rate, "window_s": window, "seconds": seconds, "chunk_s": chunk, "cores": cores}
     return Report("spark-latency", "latency through Spark's micro-batches", settings, made, notes)

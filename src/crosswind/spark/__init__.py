@@ -12,6 +12,16 @@ from __future__ import annotations
 from crosswind.spark.failure import error_of, wait
 from crosswind.spark.join import explain, join
 from crosswind.spark.progress import Listener, Progress, progress_of
-from crosswind.spark.session import settings
+from crosswind.spark.session import local_checkpoints, settings
 
-__all__ = ["Listener", "Progress", "error_of", "explain", "join", "progress_of", "settings", "wait"]
+__all__ = [
+    "Listener",
+    "Progress",
+    "error_of",
+    "explain",
+    "join",
+    "local_checkpoints",
+    "progress_of",
+    "settings",
+    "wait",
+]

@@ -148,7 +148,7 @@ class Cell:
             return cached
         missing = self._missing(manifest, cached) if cached is not None and known else None
         if cached is None or missing is None or cached.join.keeps_snapshots:
-            missing = manifest.blocks
+            missing = [(entry, 0) for entry in manifest.blocks]
             cached = CachedJoin(self._new_join(), 0, "", 0)
             report.cache_misses += 1
         else:
@@ -156,18 +156,24 @@ class Cell:
         if manifest.snapshot:
             cached.join.restore(b"".join(self._store.read(name) for name in manifest.snapshot))
             report.blocks_read += len(manifest.snapshot)
-        for entry in missing:
-            cached.join.refill(self._spec.units[entry.unit], read_block(self._store.read(entry.name)))
+        for entry, start in missing:
+            cached.join.refill(self._spec.units[entry.unit], read_block(self._store.read(entry.name)).slice(start))
             report.blocks_read += 1
         if manifest.watermark is not None:
             cached.join.advance_to(manifest.watermark)
         return cached
 
     @staticmethod
-    def _missing(manifest: Manifest, cached: CachedJoin) -> list[BlockEntry] | None:
-        """Return the blocks that came after the cached version; None: some hold tuples from before, too."""
-        later = [entry for entry in manifest.blocks if entry.last > cached.version]
-        return later if all(entry.first > cached.version for entry in later) else None
+    def _missing(manifest: Manifest, cached: CachedJoin) -> list[tuple[BlockEntry, int]] | None:
+        """Return the blocks with tuples that came after the cached version, and where these begin; None: unknown."""
+        missing = []
+        for entry in manifest.blocks:
+            if entry.last > cached.version:
+                start = entry.before(cached.version)
+                if start is None:
+                    return None
+                missing.append((entry, start))
+        return missing
 
     def _new_join(self) -> Join | ManyJoin:
         spec = self._spec
@@ -255,7 +261,7 @@ class Cell:
         version = manifest.version
         for unit, part in enumerate(taken):
             if part.batches:
-                self._add(manifest, unit, version, version, part.batches[0], part.times[0])
+                self._add(manifest, unit, (version, version), part.batches[0], part.times[0])
         kept = []
         for entry in manifest.blocks:
             limit = self._ages[entry.unit]
@@ -271,16 +277,17 @@ class Cell:
         self,
         manifest: Manifest,
         unit: int,
-        first: int,
-        last: int,
+        versions: tuple[int, int],
         batch: pa.RecordBatch,
         times: npt.NDArray[np.int64],
+        marks: tuple[tuple[int, int], ...] = (),
     ) -> None:
         data = write_block(batch)
+        first, last = versions
         name = f"{unit}-{first}-{last}"
         low, high = int(times.min()), int(times.max())
         self._store.write(name, data)
-        manifest.blocks.append(BlockEntry(name, unit, first, last, len(times), len(data), low, high))
+        manifest.blocks.append(BlockEntry(name, unit, first, last, len(times), len(data), low, high, marks))
 
     def _compact(self, manifest: Manifest, unit: int) -> None:
         """Put small blocks together, so that a restart reads few."""
@@ -293,7 +300,7 @@ class Cell:
         for entry in small:
             self._store.remove(entry.name)
         manifest.blocks = [entry for entry in manifest.blocks if entry not in small]
-        self._add(manifest, unit, small[0].first, small[-1].last, batch, times)
+        self._add(manifest, unit, (small[0].first, small[-1].last), batch, times, manifest.marks_of(small))
 
     def _expiry(self, manifest: Manifest) -> int | None:
         """Return the watermark, in milliseconds, at which the first block is no longer needed."""

@@ -7,6 +7,7 @@ runs this module when ``spark.python.daemon.module`` names it (:func:`crosswind.
 
 from __future__ import annotations
 
+import gc
 import os
 
 __all__ = ["main"]
@@ -24,6 +25,10 @@ def main() -> None:
     import crosswind.spark.operator
     import crosswind.spark.static  # noqa: F401
 
+    # A worker collects garbage after every task. What is loaded by now stays; to look through it again takes
+    # longer than most tasks of a micro-batch, and would make forked workers copy the memory that they share.
+    gc.collect()
+    gc.freeze()
     manager()
 
 

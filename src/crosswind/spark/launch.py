@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from crosswind.errors import SparkError
-from crosswind.spark.session import settings
+from crosswind.spark.session import local_checkpoints, settings
 
 __all__ = ["BRIEF", "start_session"]
 
@@ -80,7 +80,7 @@ def _quiet(master: str) -> dict[str, str]:
         "spark.sql.pyspark.jvmStacktrace.enabled": "true",  # not to be shown, but to find the cause in
     }
     if master.startswith("local"):  # nothing outside this machine has to find the driver
-        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} | local_checkpoints()
     return conf
 
 

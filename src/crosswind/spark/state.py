@@ -26,7 +26,10 @@ _HISTORY = 64
 
 @dataclass(frozen=True)
 class BlockEntry:
-    """A block in the state: tuples of ``unit`` that came in versions ``first`` to ``last``."""
+    """A block in the state: tuples of ``unit`` that came in versions ``first`` to ``last``.
+
+    One that was put together has ``marks``: versions, and how many of its tuples came up to each of them.
+    """
 
     name: str
     unit: int
@@ -36,6 +39,14 @@ class BlockEntry:
     size: int
     time_min: int
     time_max: int
+    marks: tuple[tuple[int, int], ...] = ()
+
+    def before(self, version: int) -> int | None:
+        """Return how many of the tuples, which are in the order of versions, came up to ``version`` (None: unknown)."""
+        if version < self.first:
+            return 0
+        known = [tuples for mark, tuples in self.marks if mark <= version]
+        return known[-1] if known else None
 
 
 @dataclass
@@ -64,6 +75,15 @@ class Manifest:
         self.version += 1
         self.history = [*self.history[1 - _HISTORY :], name]
 
+    def marks_of(self, blocks: list[BlockEntry]) -> tuple[tuple[int, int], ...]:
+        """Return the marks of ``blocks``, put together; those too old for any copy to need them are left out."""
+        marks, tuples = [], 0
+        for entry in blocks:
+            marks += [(version, tuples + count) for version, count in entry.marks or ((entry.last, entry.tuples),)]
+            tuples += entry.tuples
+        old = [mark for mark in marks if mark[0] <= self.version - _HISTORY]
+        return (*old[-1:], *marks[len(old) :])
+
     @property
     def nbytes(self) -> int:
         """Bytes of all blocks, or of the snapshot."""
@@ -84,7 +104,9 @@ class Manifest:
                 "the state in this checkpoint was written by another version of Crosswind; "
                 "restart with that version, or with a new checkpointLocation."
             )
-        content["blocks"] = [BlockEntry(*values) for values in content["blocks"]]
+        content["blocks"] = [
+            BlockEntry(*values[:8], *(tuple(map(tuple, marks)) for marks in values[8:])) for values in content["blocks"]
+        ]
         return Manifest(**content)
 
 
