@@ -124,7 +124,7 @@ class Victim:
     def _find(self, what: str) -> list[int]:
         tree = descendants(self.process.pid)
         self._seen |= set(tree)
-        mark = {EXECUTOR: "CoarseGrainedExecutorBackend", WORKER: "pyspark.daemon"}[what]
+        mark = {EXECUTOR: "CoarseGrainedExecutorBackend", WORKER: "spark.daemon"}[what]
         marked = [pid for pid in tree if mark in command(pid)]
         if what == WORKER:  # their parent, the daemon, is not one
             marked = [pid for pid in marked if parent(pid) in marked]

@@ -48,7 +48,7 @@ def source(spark: SparkSession, name: str, rate: int) -> DataFrame:
 
 def workers(pids: Sequence[int]) -> list[int]:
     """Return the Python workers among ``pids``; their parent, the daemon, is not one."""
-    found = [pid for pid in pids if "pyspark.daemon" in command(pid)]
+    found = [pid for pid in pids if "spark.daemon" in command(pid)]
     return [pid for pid in found if parent(pid) in found]
 
 

@@ -29,7 +29,7 @@ from crosswind.query.types import Kind, SqlType, sql_type
 from crosswind.window.block import Block
 from crosswind.window.vector import Layout, Vector, address
 
-__all__ = ["TIMES", "Intake", "evaluate", "hashed_keys"]
+__all__ = ["TIMES", "Intake", "evaluate", "hashed_keys", "is_plain", "plain_keys"]
 
 
 def evaluate(
@@ -160,6 +160,38 @@ class Intake:
         self.probe_at = [at[leaf] for leaf in mine]
         self.partner_at = {leaf: at[leaf] for leaf in hashed}
 
+    @property
+    def probe_names(self) -> list[str]:
+        """The columns that this unit's tuples need when they probe."""
+        return [column_of(leaf) for leaf in self.probe_leaves]
+
+    def width(self, name: str) -> int:
+        """Return the bytes of a value of a plain column."""
+        return arrow_width(self._schema.field(name).type)
+
+    def plain_columns(self) -> list[tuple[str, int]] | None:
+        """Return the columns whose values are stored, each with what :func:`put_columns` has to make of them.
+
+        None: there is more to it than copying values of fixed width, and making keys of floats.
+        """
+        from crosswind.kernel.arrange import FLOAT_KEY
+
+        involved = self._filter is not None or self._computed or self._tagged or self.slots
+        if involved or any(plain is None for _, _, plain in self._leaves):
+            return None
+        stored = []
+        for dimension, layout, place in zip(self._dimensions, self._key_layouts, self._key_places, strict=True):
+            _, name, plain = self._leaves[place]
+            is_float = dimension.expr.type.kind is Kind.FLOAT
+            if dimension.hashed or (plain != layout and not is_float):
+                return None
+            stored.append((name, (FLOAT_KEY if is_float else 1) * dimension.bits // 8))
+        for name, _, layout in self._carried:
+            if not is_plain(layout, self._schema.field(name).type):
+                return None
+            stored.append((name, self.width(name)))
+        return stored
+
     def prepare(
         self,
         arrays: Mapping[str, pa.Array],
@@ -261,6 +293,11 @@ class Intake:
             and any(node in exprs for node in walk(move_expr(entry.query.where, entry.units)))
         ]
         return f" (query {' or '.join(repr(name) for name in asking or users)})"
+
+
+def is_plain(layout: Layout, of: pa.DataType) -> bool:
+    """Whether values are kept as Arrow keeps them: fixed width, a byte or more."""
+    return layout.storage is Storage.FIXED and not pa.types.is_boolean(of) and not pa.types.is_decimal(of)
 
 
 def _blank(vector: Vector, count: int) -> Vector:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from crosswind.engine.admission import Admission
 from crosswind.engine.batching import Feeder
 from crosswind.engine.choice import Choice
+from crosswind.engine.express import FEW, Express
 from crosswind.engine.intake import Intake
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outer import Outer
@@ -50,10 +51,6 @@ __all__ = ["Join", "LiveJoin", "Results"]
 
 Results = list[tuple[int, pa.Table]]
 """Tables of results, each with the number of its query."""
-
-
-_FEW = 16
-"""Times of which Python finds the least sooner than NumPy."""
 
 
 class LiveJoin:
@@ -120,7 +117,16 @@ class LiveJoin:
             self._strategy = self._choice.build(plan, self._intakes, index, basic_window, self._counted)
         self._outer = Outer.of(plan, self._intakes)
         self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
+        self._express = {} if self._counted or self._outer is not None or plan.terms else self._express_ways()
         self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
+
+    def _express_ways(self) -> dict[str, Express]:
+        ways = {
+            name: Express.of(units[0], self._intakes, self._strategy, self._materialisers[0])
+            for name, units in self._units.items()
+            if len(units) == 1
+        }
+        return {name: way for name, way in ways.items() if way is not None}
 
     @property
     def _windows(self) -> Sequence[Window]:
@@ -157,8 +163,12 @@ class LiveJoin:
             arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
             ticks = ticks[rows]
             least, greatest = _ends_of(ticks)
-        portions = self._portions(units, arrays, ticks, (least, greatest))
-        results = self._take(stream, units, portions, greatest if len(ticks) else None)
+        results = None
+        if late is None and 0 < len(ticks) <= FEW and stream in self._express:
+            results = self._take_few(stream, arrays, ticks, (least, greatest))
+        if results is None:
+            portions = self._portions(units, arrays, ticks, (least, greatest))
+            results = self._take(stream, units, portions, greatest if len(ticks) else None)
         admitted = self._admission.close() if self._admission.sheds else len(ticks)
         self._tuples_in[stream] += admitted
         self._shed[stream] += len(ticks) - admitted
@@ -497,6 +507,27 @@ class LiveJoin:
             self._undo(saved)
             raise
 
+    def _take_few(
+        self,
+        stream: str,
+        arrays: Mapping[str, pa.Array],
+        ticks: npt.NDArray[np.int64],
+        ends: tuple[int, int],
+    ) -> Results | None:
+        """Join a few live tuples, all or nothing; None: they have to take the general way."""
+        if self._ordered is not None or self._admission.sheds:
+            return None
+        saved = self._save()
+        try:
+            tables = self._express[stream].push(arrays, ticks, ends)
+            if tables is None:
+                return None
+            self._watermarks[stream].see(ends[1])
+            return [(0, table) for table in tables] + self._settle()
+        except BaseException:
+            self._undo(saved)
+            raise
+
     def _move(self, watermarks: Mapping[str, int]) -> Results:
         """Advance watermarks and join what that allows, all or nothing."""
         saved = self._save()
@@ -703,7 +734,7 @@ class LiveJoin:
 
 def _ends_of(ticks: npt.NDArray[np.int64]) -> tuple[int, int]:
     """Return the least and the greatest (0, 0 if there are none); few are live ones, where microseconds count."""
-    if len(ticks) > _FEW:
+    if len(ticks) > FEW:
         return int(ticks.min()), int(ticks.max())
     some = ticks.tolist() or [0]
     return min(some), max(some)

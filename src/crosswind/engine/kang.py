@@ -66,6 +66,10 @@ class Kang(AtOnce):
         )
         self._probers = [Prober(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
 
+    def prober(self, unit: int) -> Prober:
+        """Return what finds the partners of tuples of ``unit``."""
+        return self._probers[unit]
+
     def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:
         """Find the partners of new tuples of ``unit`` in the window of the other unit."""
         if len(block):

@@ -231,9 +231,6 @@ class Searcher:
     def _boxes(self, block: Block, bounds: Bounds | None) -> int:
         """Find where the box of each new tuple begins and ends; return how many have one."""
         count = len(block)
-        if count > self._scratch.room:
-            self._scratch = Scratch(self._bits, max(256, 2 * count))
-        scratch = self._scratch
         columns = [block.columns[k] for k in self._place.leaves_at]
         nulls = any(column.valid is not None for column in columns)
         ins: list[int] = []
@@ -243,17 +240,42 @@ class Searcher:
         partners = [self._partner_keys(block, dimension) for dimension in self._hashed]
         for keys, valid in partners:
             ins += [address(keys), address(valid)]
-        kernel, *room = self._threshold_kernel(nulls)
         times = np.ascontiguousarray(block.times)
         begin = address(times) if bounds is None else bounds.addresses[0]
-        scratch.spans[:3] = (begin, self._back or 0, self._ahead or 0)
-        present: int = kernel(np.array(ins, dtype=np.int64), count, scratch.outs, scratch.spans, *room)
-        scratch.spans[7] = 1
+        present = self._compute_boxes(ins, count, begin, nulls)
+        scratch = self._scratch
         if bounds is not None:
             scratch.spans[3:7] = bounds.extent
             scratch.spans[7] = 3 if bounds.counted else 1
             scratch.probe[:4] = bounds.addresses
         return present
+
+    def _compute_boxes(self, ins: list[int], count: int, begin: int, nulls: bool) -> int:
+        """Find the boxes of ``count`` tuples, given the addresses of what conditions read and of their times."""
+        if count > self._scratch.room:
+            self._scratch = Scratch(self._bits, max(256, 2 * count))
+        scratch = self._scratch
+        kernel, *room = self._threshold_kernel(nulls)
+        scratch.spans[:3] = (begin, self._back or 0, self._ahead or 0)
+        present: int = kernel(np.array(ins, dtype=np.int64), count, scratch.outs, scratch.spans, *room)
+        scratch.spans[7] = 1
+        return present
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether boxes say it all, and nothing that they are made from is hashed."""
+        return bool(self._dimensions) and not self._checks and not self._hashed
+
+    def find_at(self, ins: list[int], count: int, begin: int, residents: Residents) -> Iterator[Matches]:
+        """Yield the matches of ``count`` tuples, as :meth:`find_within` does, if :attr:`is_plain`.
+
+        ``ins`` are addresses: three for each column that conditions read, of which the first counts, as none has
+        nulls; ``begin`` is that of their times.
+        """
+        if residents.items:
+            present = self._compute_boxes(ins, count, begin, nulls=False)
+            if present:
+                yield from self._search(None, residents, present, checks=False)
 
     def _partner_keys(self, block: Block, dimension: Dimension) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """Return the hash keys that ``block`` looks for in a hashed dimension, and which are not null."""
@@ -279,7 +301,7 @@ class Searcher:
             self._kernels["box"] = box_kernel(self._bits, _BLOCK)
         return self._kernels["box"]
 
-    def _search(self, block: Block, residents: Residents, present: int, checks: bool) -> Iterator[Matches]:
+    def _search(self, block: Block | None, residents: Residents, present: int, checks: bool) -> Iterator[Matches]:
         scratch = self._scratch
         order = scratch.order[:present]
         self._index.see(scratch.low_values, scratch.high_values, order)
@@ -305,7 +327,7 @@ class Searcher:
                 out_j,
                 state,
             )
-            if count and checks:
+            if count and checks and block is not None:
                 count = self._recheck(block, residents, count)
             if count:
                 yield Matches(residents, out_w[:count], out_i[:count], out_j[:count], at=self._out_at)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.engine.intake import TIMES, Intake, evaluate
+from crosswind.engine.intake import TIMES, Intake, evaluate, is_plain
 from crosswind.engine.strategy import Matches
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import column_of, is_leaf, leaf_columns, leaf_vector, to_arrow
@@ -192,11 +192,6 @@ def _gather_opaque(
     return Vector(layout, np.empty(0), arrow=_chained(parts).take(pa.array(starts[place] + rows)))
 
 
-def _is_plain(layout: Layout, of: pa.DataType) -> bool:
-    """Whether values are kept as Arrow keeps them: fixed width, a byte or more."""
-    return layout.storage is Storage.FIXED and not pa.types.is_boolean(of) and not pa.types.is_decimal(of)
-
-
 class Materialiser:
     """Builds result tables of one query (number ``query`` of the plan)."""
 
@@ -217,15 +212,17 @@ class Materialiser:
         for role, intake in enumerate(intakes):
             schema = plan.units[role].stream.schema
             for name, index in intake.payload_at.items():
-                if index == TIMES or _is_plain(intake.layouts[index], schema.field(name).type):
+                if index == TIMES or is_plain(intake.layouts[index], schema.field(name).type):
                     self._plain[role, name] = (index, schema.field(name).type)
         shown = [expr for _, expr in self._outputs if isinstance(expr, Column)]
         read = [(expr.role, expr.name) for expr in shown] + [(_role(leaf), column_of(leaf)) for leaf in self._leaves]
         gathered = [(key, *self._plain[key]) for key in dict.fromkeys(read) if key in self._plain]
         self._gathered = [(key, index, of, of.byte_width) for key, index, of in gathered]
-        self._shown = [(expr.role, expr.name) for expr in shown]
+        known = [(expr.role, self._plain.get((expr.role, expr.name))) for expr in shown]
+        self.plain_columns = [(role, at[0], at[1], at[1].byte_width) for role, at in known if at is not None]
+        """The plain columns of SELECT: unit, place in its tuples, type, bytes of a value."""
+        self._all_plain = len(self.plain_columns) == len(self._outputs)
         self._names = self.schema.names
-        self._only_shows = len(shown) == len(self._outputs)
 
     @property
     def can_fail(self) -> bool:
@@ -238,9 +235,12 @@ class Materialiser:
         """Return the rows of ``count`` results whose members, by unit, are at the places in ``parts``."""
         if not count:
             return pa.Table.from_batches([], schema=self.schema)
+        if self._all_plain and len(parts) == 1:
+            sources = [parts[0][role].source(index) for role, index, _, _ in self.plain_columns]
+            known = [source for source in sources if source is not None]
+            if len(known) == len(sources):
+                return self.table_at(known, count)
         columns = self._gather(parts, count)
-        if self._only_shows and len(columns) == len(self._gathered) == len(self._shown):
-            return pa.Table.from_batches([pa.RecordBatch.from_arrays(list(columns.values()), names=self._names)])
 
         def fetch(role: int, name: str) -> pa.Array:
             if (role, name) not in columns:
@@ -262,30 +262,43 @@ class Materialiser:
                 arrays.append(pa.repeat(pa.scalar(expr.value, type=output.arrow), count))
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows are plain columns of the members, so that :meth:`table_at` can make them."""
+        return self._all_plain and self._after is None
+
+    def table_at(self, sources: list[Source], count: int) -> pa.Table:
+        """Return ``count`` rows, given where the values of each of ``plain_columns`` are."""
+        from crosswind.kernel.gather import gather_columns
+
+        jobs: list[int] = []
+        made, size = [], 0
+        for source, (_, _, of, width) in zip(sources, self.plain_columns, strict=True):
+            jobs += source
+            jobs += (size, width, count)
+            made.append((of, size, width * count))
+            size += (width * count + 63) & -64
+        memory = pa.py_buffer(np.empty(size, dtype=np.uint8))
+        gather_columns(jobs, memory.address)
+        arrays = [pa.Array.from_buffers(of, count, [None, memory.slice(at, length)]) for of, at, length in made]
+        return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, names=self._names)])
+
     def _gather(self, parts: Sequence[Mapping[int, Place]], count: int) -> dict[tuple[int, str], pa.Array]:
         """Return all columns that are plain and have no nulls, fetched at one go."""
         from crosswind.kernel.gather import gather_columns
 
         jobs: list[int] = []
         made, size = [], 0
-        one = parts[0] if len(parts) == 1 else None
         for key, index, of, width in self._gathered:
+            known = [places[key[0]].source(index) for places in parts]
+            sources = [source for source in known if source is not None]
+            if len(sources) < len(parts):
+                continue
             at = size
-            if one is not None:  # the way of live tuples
-                source = one[key[0]].source(index)
-                if source is None:
-                    continue
-                jobs += source
-                jobs += (at, width, count)
-            else:
-                known = [places[key[0]].source(index) for places in parts]
-                sources = [source for source in known if source is not None]
-                if len(sources) < len(parts):
-                    continue
-                for source, places in zip(sources, parts, strict=True):
-                    length = len(places[key[0]])
-                    jobs += (*source, at, width, length)
-                    at += width * length
+            for source, places in zip(sources, parts, strict=True):
+                length = len(places[key[0]])
+                jobs += (*source, at, width, length)
+                at += width * length
             made.append((key, of, size, width * count))
             size += (width * count + 63) & -64
         memory = pa.py_buffer(np.empty(size, dtype=np.uint8))

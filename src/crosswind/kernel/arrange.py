@@ -14,7 +14,20 @@ import numpy.typing as npt
 
 from crosswind.kernel.jit import load_source
 
-__all__ = ["float_keys", "grid_cells", "group", "hash_cells", "hash_keys", "hash_texts", "hash_wides"]
+__all__ = [
+    "FLOAT_KEY",
+    "float_keys",
+    "grid_cells",
+    "group",
+    "hash_cells",
+    "hash_keys",
+    "hash_texts",
+    "hash_wides",
+    "put_columns",
+]
+
+FLOAT_KEY = -1
+"""Times the width: what :func:`put_columns` is to make are keys of floats."""
 
 _Array = npt.NDArray[Any]
 
@@ -24,7 +37,7 @@ _SOURCE = '''"""Cells, hashes and counting sort."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import fetch, word_at
+from crosswind.kernel.runtime import fetch, store, word_at
 from crosswind.kernel.search import mix_key
 
 
@@ -42,30 +55,60 @@ def add_axis(values, origin, scale, cells, out, times):
         out[i] = np.int32(out[i] * times + c)
 
 
+@jit()
+def key_32(bits):
+    """Return the key of a float: Spark's order, -0.0 as 0.0, one key for all NaNs."""
+    size = bits & np.int32(0x7FFFFFFF)
+    if size > np.int32(0x7F800000):
+        bits = np.int32(0x7FC00000)
+    elif size == 0:
+        bits = np.int32(0)
+    return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+
+@jit()
+def key_64(bits):
+    """Return the key of a double."""
+    size = bits & np.int64(0x7FFFFFFFFFFFFFFF)
+    if size > np.int64(0x7FF0000000000000):
+        bits = np.int64(0x7FF8000000000000)
+    elif size == 0:
+        bits = np.int64(0)
+    return bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
 @jit("void(int64, int32[::1])")
 def keys_32(values, keys):
-    """Fill the keys of floats: Spark's order, -0.0 as 0.0, one key for all NaNs."""
+    """Fill the keys of floats."""
     for i in range(keys.shape[0]):
-        bits = fetch(values, i, np.int32)
-        size = bits & np.int32(0x7FFFFFFF)
-        if size > np.int32(0x7F800000):
-            bits = np.int32(0x7FC00000)
-        elif size == 0:
-            bits = np.int32(0)
-        keys[i] = bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
+        keys[i] = key_32(fetch(values, i, np.int32))
 
 
 @jit("void(int64, int64[::1])")
 def keys_64(values, keys):
     """Fill the keys of doubles."""
     for i in range(keys.shape[0]):
-        bits = fetch(values, i, np.int64)
-        size = bits & np.int64(0x7FFFFFFFFFFFFFFF)
-        if size > np.int64(0x7FF0000000000000):
-            bits = np.int64(0x7FF8000000000000)
-        elif size == 0:
-            bits = np.int64(0)
-        keys[i] = bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
+        keys[i] = key_64(fetch(values, i, np.int64))
+
+
+@jit()
+def put(jobs, at, count):
+    """Write columns behind the first ``at`` values: a job is where from, where to, and what."""
+    for q in range(jobs.shape[0]):
+        source, target, what = jobs[q, 0], jobs[q, 1], jobs[q, 2]
+        for k in range(count):
+            if what == 8:
+                store(target, at + k, fetch(source, k, np.uint64))
+            elif what == 4:
+                store(target, at + k, fetch(source, k, np.uint32))
+            elif what == 2:
+                store(target, at + k, fetch(source, k, np.uint16))
+            elif what == 1:
+                store(target, at + k, fetch(source, k, np.uint8))
+            elif what == -4:
+                store(target, at + k, key_32(fetch(source, k, np.int32)))
+            else:
+                store(target, at + k, key_64(fetch(source, k, np.int64)))
 
 
 @jit()
@@ -124,6 +167,15 @@ def float_keys(address: int, count: int, bits: int) -> _Array:
     keys = np.empty(count, dtype=np.int32 if bits == 32 else np.int64)
     (_kernels().keys_32 if bits == 32 else _kernels().keys_64)(address, keys)
     return keys
+
+
+def put_columns(jobs: list[int], at: int, count: int) -> None:
+    """Write ``count`` values of each column behind the first ``at`` of it.
+
+    A job is three numbers: address of the values, address of the column, and the bytes of a value, times
+    ``FLOAT_KEY`` where the column is to hold the keys of floats.
+    """
+    _kernels().put(np.array(jobs, dtype=np.int64).reshape(-1, 3), at, count)
 
 
 def grid_cells(axes: list[tuple[_Array, float, float, int]], count: int) -> npt.NDArray[np.int32]:

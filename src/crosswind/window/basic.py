@@ -6,6 +6,7 @@ again. It is the unit of expiry: tuples are released by whole basic windows.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,21 @@ class BasicWindow:
             self.sealed = True
             for buffer in self._buffers:
                 buffer.seal(self.length)
+
+    def has_room(self, count: int) -> bool:
+        """Whether ``count`` tuples without nulls can be written where the columns are, and it stays open."""
+        return not self.sealed and self.length + count < self.capacity and not self._changes()
+
+    @cached_property
+    def targets(self) -> list[int]:
+        """Where the times are, and the values of each column."""
+        return [address(self.times), *(address(buffer.values) for buffer in self._buffers)]
+
+    def take_in(self, count: int, ends: tuple[int, int]) -> None:
+        """Take over ``count`` tuples that were written behind the others; ``ends`` are their first and last time."""
+        self.time_min = min(self.time_min, ends[0])
+        self.time_max = max(self.time_max, ends[1])
+        self.length += count
 
     def cut(self, length: int) -> None:
         """Forget all but the first ``length`` tuples: the way back when an arrival fails."""

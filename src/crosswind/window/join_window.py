@@ -209,6 +209,19 @@ class JoinWindow:
         elif self._view is not None and len(block):
             self._view.refresh()
 
+    def open_for(self, count: int) -> BasicWindow | None:
+        """Return the basic window into which ``count`` tuples without nulls can be written, if there is one."""
+        last = self._items[-1] if self._items else None
+        return last if isinstance(last, BasicWindow) and last.has_room(count) else None
+
+    def take_in(self, count: int, ends: tuple[int, int]) -> None:
+        """Take over what was written into the open basic window, as :meth:`BasicWindow.take_in` has it."""
+        last = self._items[-1]
+        if isinstance(last, BasicWindow):
+            last.take_in(count, ends)
+        if self._view is not None:
+            self._view.refresh()
+
     def settle(self) -> None:
         """Arrange what has been sealed, and merge runs of about one size."""
         if self._arranger is None:

@@ -1,0 +1,124 @@
+"""The way of a few live tuples gives the same rows as the general one, and is taken where it can be."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import crosswind as cw
+from crosswind.engine.express import FEW, Express
+from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
+
+TYPES = {
+    "x": (pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.int16()),
+    "y": (pa.float32(), pa.float64(), pa.int32()),
+    "p": (pa.int8(), pa.uint16(), pa.int64(), pa.float64(), pa.date32(), pa.bool_()),
+}
+CONDITIONS = {
+    "two bands": "R.x BETWEEN S.x - 3 AND S.x + 3 AND R.y BETWEEN S.y - 5 AND S.y + 5",
+    "one": "abs(R.x - S.x) <= 2",
+    "open": "R.x < S.x - 15 AND R.y > S.y + 10",
+    "equal": "R.x = S.x",
+}
+
+
+def tuples(rng: np.random.Generator, types: dict[str, pa.DataType], count: int, nulls: float) -> pa.Table:
+    columns = {"ts": pa.array(np.sort(rng.integers(0, 400, count)))}
+    for name, of in types.items():
+        values = rng.integers(0, 20, count) if pa.types.is_integer(of) else rng.normal(0, 30, count).round() / 2
+        some = values.tolist()
+        if pa.types.is_floating(of):
+            some = [rng.choice([np.nan, -0.0, 0.0, np.inf]) if rng.random() < 0.05 else value for value in some]
+        elif pa.types.is_date(of) or pa.types.is_boolean(of):
+            some = [int(abs(value)) for value in some] if pa.types.is_date(of) else [value > 0 for value in some]
+        missing = rng.random(count) < nulls
+        columns[name] = pa.array([None if gone else value for value, gone in zip(some, missing, strict=True)], of)
+    return pa.table(columns)
+
+
+def live(join: cw.Join, tables: dict[str, pa.Table], rng: np.random.Generator) -> tuple[list[pa.Table], int]:
+    """Push in time order, a few at a time; return the results and how many pushes went the express way."""
+    at, found, express = dict.fromkeys(tables, 0), [], 0
+    while any(at[name] < len(table) for name, table in tables.items()):
+        waiting = [name for name, table in tables.items() if at[name] < len(table)]
+        name = min(waiting, key=lambda name: tables[name]["ts"][at[name]].as_py())
+        count = int(rng.integers(1, 4 if rng.random() < 0.9 else 2 * FEW))
+        part = tables[name].slice(at[name], count).combine_chunks()
+        at[name] += count
+        found.append(join.push(name, part.to_batches()[0] if rng.random() < 0.7 else part))
+        express += _TAKEN.pop("yes", 0)
+    found.append(join.finish())
+    return found, express
+
+
+_TAKEN: dict[str, int] = {}
+
+
+@pytest.fixture(autouse=True)
+def counted(monkeypatch):
+    push = Express.push
+
+    def count(self, *arguments):
+        tables = push(self, *arguments)
+        if tables is not None:
+            _TAKEN["yes"] = 1
+        return tables
+
+    monkeypatch.setattr(Express, "push", count)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("nulls", [0.0, 0.03], ids=["no nulls", "nulls"])
+@pytest.mark.parametrize("index", ["auto", "scan"])
+def test_few_tuples_meet_the_same_partners(condition, nulls, index):
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    types = {name: kinds[rng.integers(len(kinds))] for name, kinds in TYPES.items()}
+    tables = {name: tuples(rng, types, 500, nulls) for name in "RS"}
+    sql = (
+        "SELECT S.p, R.ts AS t, R.x, R.y, S.ts AS u, R.p AS q, S.y AS z FROM R [RANGE 90], S [RANGE 60 INCLUSIVE] "
+        f"WHERE {CONDITIONS[condition]}"
+    )
+    schemas = {name: table.schema for name, table in tables.items()}
+    with cw.open(sql, schemas, lateness=500, engine="kang", index=index, basic_window=64) as join:
+        found, express = live(join, tables, rng)
+    roles = (
+        Role("R", "R", Window("range", Fraction(90))),
+        Role("S", "S", Window("range", Fraction(60), inclusive=True)),
+    )
+    shown = (("p", 1), ("ts", 0), ("x", 0), ("y", 0), ("ts", 1), ("p", 0), ("y", 1))
+    outputs = tuple(
+        Output(name, role, column)
+        for name, (column, role) in zip(["p", "t", "x", "y", "u", "q", "z"], shown, strict=True)
+    )
+    expected = expected_rows(Join(roles, tables, CONDITIONS[condition], outputs))
+    assert expected, "a check that cannot fail"
+    assert_same(expected, pa.concat_tables(found), f"seed {seed} {types}")
+    boxed = condition != "one" or pa.types.is_integer(types["x"])
+    plain = boxed and types["x"] != pa.int16() and types["p"] != pa.bool_() and not nulls
+    assert express > 100 or not plain, f"seed {seed} {types}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "options"),
+    [
+        ("SELECT R.x FROM R [ROWS 5], S [ROWS 5] WHERE R.x < S.x", {}),
+        ("SELECT R.x FROM R [RANGE 5] LEFT JOIN S [RANGE 5] ON R.x < S.x", {}),
+        ("SELECT R.x FROM R [RANGE 5], S [RANGE 5] WHERE R.x < S.x", {"ordered": True}),
+        ("SELECT R.x FROM R [RANGE 5], S [RANGE 5] WHERE R.x < S.x", {"admission": "shed"}),
+        ("SELECT R.x + 1 AS y FROM R [RANGE 5], S [RANGE 5] WHERE R.x < S.x", {}),
+        ("SELECT R.x FROM R [RANGE 5], S [RANGE 5] WHERE R.x < S.x OR R.x > 2 * S.x", {}),
+    ],
+)
+def test_what_is_not_plain_takes_the_general_way(sql, options):
+    schema = pa.schema({"ts": pa.int64(), "x": pa.int32()})
+    with cw.open(sql, {"R": schema, "S": schema}, **options) as join:
+        for k in range(4):
+            join.push("R", {"ts": [k], "x": [k]})
+            join.push("S", {"ts": [k], "x": [k + 1]})
+    assert not _TAKEN
