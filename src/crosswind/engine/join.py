@@ -106,6 +106,10 @@ class LiveJoin:
             name: tuple(dict.fromkeys([self._times[name], *(n for u in units for n in self._intakes[u].columns)]))
             for name, units in self._units.items()
         }
+        self._places = {
+            name: [self._schemas[name].get_field_index(column) for column in names]
+            for name, names in self._names.items()
+        }
         self._spans = tuple(spans_of(q, plan.axis, self._since.get(q.name, INT64_MIN)) for q in plan.queries)
         self._waits = [Wait.of(unit, plan, self._spans) for unit in range(len(plan.units))]
         self._counted |= any(spans.counts for spans in self._spans)
@@ -152,7 +156,7 @@ class LiveJoin:
         began = clock.perf_counter()
         self._check_usable(stream)
         units, names = self._units[stream], self._names[stream]
-        arrays = read_columns(batch, self._schemas[stream], names, stream)
+        arrays = read_columns(batch, self._schemas[stream], names, stream, self._places[stream])
         ticks, missing = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
         late = None
         least, greatest = _ends_of(ticks)

@@ -45,10 +45,15 @@ def as_table(data: Any, schema: pa.Schema | None, stream: str) -> pa.Table:
     return table
 
 
-def read_columns(data: Any, schema: pa.Schema, names: Sequence[str], stream: str) -> dict[str, pa.Array]:
-    """Return the columns ``names`` of anything Arrow-shaped as arrays of the declared types."""
+def read_columns(
+    data: Any, schema: pa.Schema, names: Sequence[str], stream: str, places: Sequence[int] | None = None
+) -> dict[str, pa.Array]:
+    """Return the columns ``names`` of anything Arrow-shaped as arrays of the declared types.
+
+    ``places`` are those of the columns in ``schema``, if known: looking names up takes longer.
+    """
     if isinstance(data, pa.RecordBatch) and data.schema.equals(schema):
-        arrays = {name: data.column(name) for name in names}
+        arrays = {name: data.column(place) for name, place in zip(names, places or names, strict=True)}
         if not any(array.type.id in _VIEWS for array in arrays.values()):
             return arrays
     return pick(as_table(data, schema, stream), schema, names, stream)
