@@ -242,7 +242,7 @@ TINY = {
     "growth": lambda: growth.measure(
         rate=500, window=1, factors=(1, 2), seconds=0.01, rounds=2, index="auto", tell=quiet
     ),
-    "queries": lambda: queries.measure(window=40, batch=8, pushes=2, rounds=1, tell=quiet),
+    "queries": lambda: queries.measure(window=40, batch=8, pushes=2, rounds=1, tell=quiet, similar=4),
     "start": lambda: start.measure(rounds=1, tell=quiet),
     "scale": lambda: scale.measure(
         engines=("cell", "grid", "handshake"),

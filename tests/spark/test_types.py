@@ -228,8 +228,9 @@ def test_conditions_mean_what_they_mean_to_spark(spark, where):
     sql = f"SELECT R.k1, S.k2 FROM R [RANGE 5], S [RANGE 5] WHERE {where}"
     mine = cw.spark.join(sql, {"R": r, "S": s}, time={"R": "ts1", "S": "ts2"})
     theirs = r.alias("R").crossJoin(s.alias("S")).where(where.replace("IS NOT DISTINCT FROM", "<=>"))
-    assert values(mine, "k1", "k2") == values(theirs, "k1", "k2")
-    assert mine.count() > 0
+    found = values(mine, "k1", "k2")
+    assert found == values(theirs, "k1", "k2")
+    assert found, "a check that cannot fail"
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])

@@ -36,7 +36,7 @@ _WIDEST = 2_000
 Drive = Callable[[], float]
 
 
-def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell) -> Report:
+def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell, similar: int = _SIMILAR) -> Report:
     """Drive joins that share, and the same queries apart.
 
     Parameters
@@ -51,6 +51,8 @@ def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell) ->
         Runs of each, interleaved.
     tell : callable
         Told what is being done.
+    similar : int
+        How many similar queries are compared with one.
     """
     measurements: list[Measurement] = []
 
@@ -64,10 +66,10 @@ def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell) ->
         measurements.append(measured_in(values, name, "tuples/s"))
     shares = [one / apart for one, apart in zip(*runs.values(), strict=True)]
     measurements.append(measured_in(shares, "nine queries in one join, times as fast", "x", asked(4.0, True)))
-    tell(f"{_SIMILAR} similar queries: filling windows")
-    runs = interleave(_similar(10 * window, 16 * batch, pushes), rounds, tell)
+    tell(f"{similar} similar queries: filling windows")
+    runs = interleave(_similar(similar, 10 * window, 16 * batch, pushes), rounds, tell)
     times = [one / many for one, many in zip(*runs.values(), strict=True)]
-    measurements.append(measured_in(times, f"{_SIMILAR} similar queries, times as long as one", "x", asked(6.0, False)))
+    measurements.append(measured_in(times, f"{similar} similar queries, times as long as one", "x", asked(6.0, False)))
     tell("three streams: filling windows")
     runs = interleave(_three(window, batch, pushes), rounds, tell)
     times = [tree / routes for routes, tree in zip(*runs.values(), strict=True)]
@@ -153,13 +155,13 @@ def _nine(window: int, batch: int, pushes: int) -> dict[str, Drive]:
     return made
 
 
-def _similar(window: int, batch: int, pushes: int) -> dict[str, Drive]:
+def _similar(many: int, window: int, batch: int, pushes: int) -> dict[str, Drive]:
     def text(k: int) -> str:
         band = f"R.x BETWEEN S.a - {3 + k % 8} AND S.a + {3 + k % 8} AND R.y BETWEEN S.b - {3 + k // 8} AND S.b + {k}"
         return f"SELECT R.x, S.a FROM R [RANGE {window}], S [RANGE {max(1, window - window * k // 128)}] WHERE {band}"
 
     made = {}
-    for count in (1, _SIMILAR):
+    for count in (1, many):
         source = _Source({"R": "xy", "S": "ab"}, 10_000, batch, np.int32)
         join = open_join({f"q{k}": text(k) for k in range(count)}, source.schemas())
         made[f"{count} similar"] = _drive(source, _everywhere([join]), window, batch, pushes)
