@@ -127,6 +127,14 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path):
     assert json.loads((tmp_path / "report.json").read_text())["figures"][0]["name"] == "figure-0"
 
 
+def test_a_claim_that_a_run_does_not_show_is_not_called_agreement():
+    missed = Figure(**{**vars(FIGURE), "holds": False})
+    for figure, said in ((FIGURE, "<b>Agrees</b>"), (missed, "<b>Not seen in this run</b>")):
+        page = write_page([(Fake("celljoin", "CellJoin", ""), [figure])], MACHINE, {"sizes": "quick"}, theatre())
+        assert said in page
+    assert "<b>Agrees</b>" not in page
+
+
 def test_plots_on_one_page_do_not_share_names():
     other = Figure(**{**vars(FIGURE), "name": "figure-1"})
     page = write_page([(Fake("celljoin", "CellJoin", ""), [FIGURE, other])], MACHINE, {"sizes": "quick"}, theatre())

@@ -256,7 +256,7 @@ def _print_figure(figure: Figure) -> None:
         points = ", ".join(f"{x:g}: {y:.4g}" for x, y in zip(series.x, series.y, strict=True))
         click.echo(f"{_INDENT}{series.label:<{width}}  {series.source:<9}  {points}")
     click.echo(f"{_INDENT}({figure.x_label}: {figure.y_label})\n")
-    click.echo(f"{_INDENT}agrees   {figure.agrees}\n{_INDENT}differs  {figure.differs}")
+    click.echo(f"{_INDENT}{figure.verdict.lower():8} {figure.agrees}\n{_INDENT}differs  {figure.differs}")
     for note in figure.notes:
         click.echo(f"{_INDENT}note     {note}")
     click.echo()

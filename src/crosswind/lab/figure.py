@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Figure", "Series"]
+__all__ = ["TWO_WORKERS", "Figure", "Series"]
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,10 @@ class Series:
     x: tuple[float, ...]
     y: tuple[float, ...]
     source: str  # "published", "measured" or "simulated"
+
+
+TWO_WORKERS = 1.5
+"""How much more than one worker two must give for it to be called scaling; the caller has no core of its own."""
 
 
 @dataclass(frozen=True)
@@ -34,3 +38,9 @@ class Figure:
     log_x: bool = False
     log_y: bool = False
     notes: tuple[str, ...] = field(default=())  # e.g. validation error of a simulation
+    holds: bool = True  # whether the numbers of this run show what is claimed
+
+    @property
+    def verdict(self) -> str:
+        """How what ``agrees`` says is to be introduced."""
+        return "Agrees" if self.holds else "Not seen in this run"

@@ -57,16 +57,20 @@ def _entry(paper: Paper, figures: list[Figure]) -> str:
     return f'<a class="paper" href="#{paper.folder}">{_text(paper.title)}</a>{links}'
 
 
+_BUSY = ": others were at work, so that two workers show less than they gain on a quiet machine"
+
+
 def _head(
     sections: Sequence[tuple[Paper, list[Figure]]], machine: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
+    load = machine["load_average_1min"]
     facts = {
         "Processor": f"{machine['processor']}, {machine['cores']} cores, {' '.join(machine['vectors'])}",
         "Memory": f"{machine['memory_gb']} GB",
         "System": f"{machine['system']}, Python {machine['python']}",
         "Versions": versions,
-        "Load when it began": str(machine["load_average_1min"]),
+        "Load when it began": f"{load}{_BUSY if load > 1 else ''}",
         "Run": ", ".join(f"{name} {value}" for name, value in settings.items()),
     }
     rows = "".join(f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in facts.items())
@@ -103,7 +107,8 @@ def _card(figure: Figure) -> str:
         f'<article id="{_anchor(figure)}"><h3><span class="number">{_text(_spoken(figure.name))}</span> '
         f"{_text(figure.title)}</h3><p>{_text(figure.claim)}</p><p>{marks}</p>"
         f'<div class="plot">{as_svg(figure)}</div>'
-        f'<div class="verdict agrees"><b>Agrees</b> {_text(figure.agrees)}</div>'
+        f'<div class="verdict {"agrees" if figure.holds else "missed"}"><b>{figure.verdict}</b> '
+        f"{_text(figure.agrees)}</div>"
         f'<div class="verdict differs"><b>Differs</b> {_text(figure.differs)}</div>'
         + (f'<ul class="notes">{notes}</ul>' if notes else "")
         + f"<details><summary>Points</summary>{_table(figure)}</details>"

@@ -28,6 +28,7 @@ article p { margin: 8px 0; }
 .plot svg { width: 100%; height: auto; max-width: 800px; display: block; margin: 8px auto; }
 .verdict { border-left: 4px solid; padding: 8px 14px; margin: 8px 0; border-radius: 0 8px 8px 0; }
 .verdict.agrees { border-color: #059669; background: #ecfdf5; }
+.verdict.missed { border-color: #dc2626; background: #fef2f2; }
 .verdict.differs { border-color: #d97706; background: #fffbeb; }
 .notes { color: var(--soft); font-size: 14px; padding-left: 20px; }
 .mark { display: inline-block; font-size: 12px; border-radius: 999px; padding: 1px 10px; margin-right: 6px; }

@@ -111,6 +111,7 @@ def figure_15(quick: bool) -> Figure:
         log_x=True,
         log_y=True,
         notes=tuple(notes),
+        holds=min(gains) > published.VECTOR_GAIN,
     )
 
 
