@@ -28,8 +28,15 @@ crosswind check --engine spark "$job"
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 archive=$(mktemp -d)/environment.tar.gz
-trap 'rm -rf "$(dirname "$archive")"' EXIT
+trap 'rm -rf "$(dirname "$archive")" environment' EXIT
 venv-pack --quiet --output "$archive"
+# Spark's driver starts Python too, under the name that it has on the executors: a link serves here.
+if [ -e environment ]; then
+    trap 'rm -rf "$(dirname "$archive")"' EXIT
+    echo "spark-submit.sh: there is an 'environment' in $PWD, a name that is needed for the workers' Python; run this elsewhere" >&2
+    exit 1
+fi
+ln -s "$(python -c 'import sys; print(sys.prefix)')" environment
 
 conf=()
 while IFS= read -r line; do conf+=(--conf "$line"); done < <(

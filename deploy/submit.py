@@ -12,4 +12,4 @@ import sys
 from crosswind.cli.main import crosswind
 
 if __name__ == "__main__":
-    crosswind(["run", *sys.argv[1:]], prog_name="crosswind")
+    crosswind(["run", "--engine", "spark", *sys.argv[1:]], prog_name="crosswind")
