@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from crosswind.engine.intake import Intake
-from crosswind.engine.join import LiveJoin, Results
+from crosswind.engine.live import LiveJoin, Results
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outlet import Outlet
 from crosswind.engine.relaying import Relaying, same_units

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from crosswind.engine.admission import Admission
 from crosswind.engine.choice import ENGINES, Choice, choose_engine
-from crosswind.engine.join import Join, LiveJoin
+from crosswind.engine.join import Join
+from crosswind.engine.live import LiveJoin
 from crosswind.engine.many import ManyJoin, Replan
 from crosswind.errors import CrosswindError, InputError, SnapshotError, UnsupportedError, did_you_mean
 from crosswind.io.arrow import as_table, ticks_of

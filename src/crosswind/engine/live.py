@@ -1,0 +1,741 @@
+"""What all live joins have in common: streams in, windows, watermarks, results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time as clock
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from crosswind.engine.admission import Admission
+from crosswind.engine.choice import Choice
+from crosswind.engine.express import FEW, Express
+from crosswind.engine.intake import Intake
+from crosswind.engine.ordering import OrderedOutput
+from crosswind.engine.outer import Outer
+from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of
+from crosswind.engine.routes import Routes
+from crosswind.engine.show import stats_html
+from crosswind.engine.spans import Wait, spans_of
+from crosswind.engine.stats import Latencies, Stats
+from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy, Window
+from crosswind.errors import (
+    ArithmeticOverflowError,
+    ClosedJoinError,
+    InputError,
+    LateTupleWarning,
+    NullTimeWarning,
+    SnapshotError,
+    UnsupportedError,
+    did_you_mean,
+)
+from crosswind.io.arrow import as_table, pick, read_columns, ticks_of
+from crosswind.io.snapshot import Snapshot, read_snapshot, write_snapshot
+from crosswind.plan.axis import INT64_MAX, INT64_MIN
+from crosswind.plan.compile import Plan
+from crosswind.query.format import format_expr
+from crosswind.window.arrival import END, Release, Sorter, Watermark
+from crosswind.window.block import Block
+
+__all__ = ["LiveJoin", "Results"]
+
+Results = list[tuple[int, pa.Table]]
+"""Tables of results, each with the number of its query."""
+
+
+class LiveJoin:
+    """What all live joins have in common: streams, windows, watermarks, counters."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        lateness: Mapping[str, int],
+        *,
+        index: str,
+        ordered: bool,
+        keep_late: bool,
+        basic_window: int,
+        choice: Choice | None = None,
+        admission: Admission | None = None,
+    ) -> None:
+        self._options = (index, basic_window)
+        self._choice = choice or Choice("kang", 1, False, "one worker")
+        self._admission = admission or Admission("block", 1)
+        self._counted = False
+        self._since: dict[str, int] = {}
+        self._adopt(plan)
+        streams = self._schemas
+        self._sorter = Sorter(len(plan.units))
+        self._watermarks = {name: Watermark(lateness[name]) for name in streams}
+        outputs = [OrderedOutput(materialiser.schema) for materialiser in self._materialisers]
+        self._ordered = outputs if ordered else None
+        if not ordered and self._outer is None:
+            self._strategy.make_rows(self._rows_of)
+        self._tuples_in = dict.fromkeys(streams, 0)
+        self._late = dict.fromkeys(streams, 0)
+        self._rejected = dict.fromkeys(streams, 0)
+        self._shed = dict.fromkeys(streams, 0)
+        self._keep_late = keep_late
+        self._late_tables: dict[str, list[pa.Table]] = {name: [] for name in streams}
+        self._warned: set[tuple[str, str]] = set()
+        self._results = 0
+        self._owed: list[pa.Table] = []
+        self._latencies = Latencies()
+        self._listeners: list[Callable[[str, pa.Table], None]] = []
+        self._closed: str | None = None
+
+    def _adopt(self, plan: Plan) -> None:
+        """Make what follows from the plan alone: how tuples are taken in, empty windows, how results are made."""
+        self._plan = plan
+        self._schemas = {unit.stream.name: unit.stream.schema for unit in plan.units}
+        self._times = {unit.stream.name: unit.stream.time for unit in plan.units}
+        self._factors = {unit.stream.name: plan.axis.factors[k] for k, unit in enumerate(plan.units)}
+        self._intakes = [Intake(plan, unit) for unit in range(len(plan.units))]
+        self._units = {name: plan.units_of(name) for name in self._schemas}
+        self._names = {
+            name: tuple(dict.fromkeys([self._times[name], *(n for u in units for n in self._intakes[u].columns)]))
+            for name, units in self._units.items()
+        }
+        self._places = {
+            name: [self._schemas[name].get_field_index(column) for column in names]
+            for name, names in self._names.items()
+        }
+        self._spans = tuple(spans_of(q, plan.axis, self._since.get(q.name, INT64_MIN)) for q in plan.queries)
+        self._waits = [Wait.of(unit, plan, self._spans) for unit in range(len(plan.units))]
+        self._counted |= any(spans.counts for spans in self._spans)
+        index, basic_window = self._options
+        self._strategy: Strategy | Routes
+        if plan.terms:
+            self._strategy = Routes(plan, self._intakes, self._spans, index, basic_window, self._counted)
+        else:
+            self._strategy = self._choice.build(plan, self._intakes, index, basic_window, self._counted)
+        self._outer = Outer.of(plan, self._intakes)
+        self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
+        self._express = {} if self._counted or self._outer is not None or plan.terms else self._express_ways()
+        self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
+
+    def _express_ways(self) -> dict[str, Express]:
+        ways = {
+            name: Express.of(units[0], self._intakes, self._strategy, self._materialisers[0])
+            for name, units in self._units.items()
+            if len(units) == 1
+        }
+        return {name: way for name, way in ways.items() if way is not None}
+
+    @property
+    def _windows(self) -> Sequence[Window]:
+        return self._strategy.windows
+
+    # -- the public face -----------------------------------------------------
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of the streams, in FROM order."""
+        return tuple(self._schemas)
+
+    def time_column(self, stream: str) -> str:
+        """Return the name of the time column of ``stream``."""
+        return self._times[stream]
+
+    def tick_factor(self, stream: str) -> int:
+        """Return the ticks of the common time axis in one unit of the time column of ``stream``."""
+        return self._factors[stream]
+
+    def _push(self, stream: str, batch: Any) -> list[pa.Table]:
+        """Take tuples of ``stream``; return the results they complete, by query."""
+        began = clock.perf_counter()
+        self._check_usable(stream)
+        units, names = self._units[stream], self._names[stream]
+        arrays = read_columns(batch, self._schemas[stream], names, stream, self._places[stream])
+        ticks, missing = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
+        late = None
+        least, greatest = _ends_of(ticks)
+        if missing is not None or (len(ticks) and least < self._watermarks[stream].value):
+            late = self._watermarks[stream].is_late(ticks)
+            late = late if missing is None else late & ~missing
+            rows = np.flatnonzero(~late if missing is None else ~(late | missing))
+            arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
+            ticks = ticks[rows]
+            least, greatest = _ends_of(ticks)
+        results = None
+        if late is None and 0 < len(ticks) <= FEW and stream in self._express:
+            results = self._take_few(stream, arrays, ticks, (least, greatest))
+        if results is None:
+            portions = self._portions(units, arrays, ticks, (least, greatest))
+            results = self._take(stream, units, portions, greatest if len(ticks) else None)
+        admitted = self._admission.close() if self._admission.sheds else len(ticks)
+        self._tuples_in[stream] += admitted
+        self._shed[stream] += len(ticks) - admitted
+        if late is not None:
+            self._note_dropped(stream, batch, late, missing)
+        return self._hand_out(results, began)
+
+    def _advance_to(self, ticks: int) -> list[pa.Table]:
+        """Move all watermarks to ``ticks`` of the common time axis; return the results this completes, by query."""
+        began = clock.perf_counter()
+        self._check_open()
+        return self._hand_out(self._move(dict.fromkeys(self._watermarks, ticks)), began)
+
+    def _advance(self, stream: str, watermark: Any) -> list[pa.Table]:
+        """Move the watermark of ``stream``; return the results this completes, by query."""
+        began = clock.perf_counter()
+        self._check_usable(stream)
+        to = self._to_ticks(stream, watermark)
+        return self._hand_out(self._move({stream: to}), began)
+
+    @property
+    def keeps_snapshots(self) -> bool:
+        """Whether there is more to the state than tuples, so that :meth:`refill` cannot rebuild it."""
+        return self._counted or self._outer is not None
+
+    @property
+    def ages(self) -> tuple[int | None, ...]:
+        """For each unit, how many ticks its tuples wait at most (None: no limit by time)."""
+        return tuple(wait.age for wait in self._waits)
+
+    def refill(self, stream: str, batch: Any) -> None:
+        """Let tuples of ``stream`` wait that were pushed, and joined, before.
+
+        For those who keep what they push: windows are rebuilt from it without a snapshot.
+        Outer joins and ROWS windows have more state than their tuples; they need a snapshot.
+        """
+        self._check_usable(stream)
+        if self.keeps_snapshots:
+            raise UnsupportedError(
+                "an outer join, or one with ROWS windows, cannot be refilled; open it with restore=snapshot."
+            )
+        arrays = read_columns(batch, self._schemas[stream], self._names[stream], stream)
+        ticks, _ = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
+        for unit in self._units[stream]:
+            self._strategy.restore(unit, self._intakes[unit].prepare(arrays, ticks, False))
+        self._strategy.settle()
+
+    def arrange(self) -> None:
+        """Arrange windows that were refilled before anything had been looked for in them.
+
+        Live joins do this bit by bit. Who pushes much at once should push a little first, so
+        that it is known what to arrange for.
+        """
+        for window in self._strategy.windows:
+            window.arrange()
+
+    def _finish(self) -> list[pa.Table]:
+        """End all streams; return the last results, by query."""
+        began = clock.perf_counter()
+        self._check_open()
+        results = self._move(dict.fromkeys(self._watermarks, END)) + self._met_late(self._strategy.drain())
+        tables = self._hand_out(results, began)
+        self._closed = "finished"
+        self._strategy.end()
+        return tables
+
+    def record_batch(self, stream: str, batch: Any) -> pa.RecordBatch:
+        """Return anything Arrow-shaped as :meth:`push` would take it; what it would refuse is refused here."""
+        self._check_stream(stream)
+        schema = self._schemas[stream]
+        if isinstance(batch, pa.RecordBatch) and batch.schema.equals(schema):
+            return batch
+        table = as_table(batch, schema, stream)
+        names = [name for name in schema.names if name in table.schema.names or name in self._names[stream]]
+        columns = pick(table, schema, names, stream)
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=names)
+
+    def check_watermark(self, stream: str, watermark: Any) -> None:
+        """Raise InputError unless :meth:`advance` would take ``watermark``."""
+        self._check_stream(stream)
+        self._to_ticks(stream, watermark)
+
+    def close(self) -> None:
+        """Release everything; results that were not asked for are gone. Harmless if repeated."""
+        if self._closed is None:
+            self._closed = "closed"
+        self._strategy.close()
+
+    def late(self, stream: str) -> pa.Table:
+        """Return and forget the tuples of ``stream`` that came too late, as they came.
+
+        The join must have been opened with ``keep_late=True``.
+        """
+        self._check_stream(stream)
+        if not self._keep_late:
+            raise InputError(
+                "late tuples were only counted (join.stats.late); open the join with keep_late=True to get them."
+            )
+        tables, self._late_tables[stream] = self._late_tables[stream], []
+        return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema=self._schemas[stream])
+
+    def __enter__(self) -> Self:
+        """Return the join itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the join."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Say which streams are joined and how much waits."""
+        units = ", ".join(
+            f"{unit.stream.alias}: {len(window)} tuples"
+            for unit, window in zip(self._plan.units, self._windows, strict=True)
+        )
+        return f"<crosswind.{type(self).__name__} {units}; {self._results} results; {self._closed or 'open'}>"
+
+    def _repr_html_(self) -> str:
+        return stats_html(repr(self), self.stats)
+
+    @property
+    def stats(self) -> Stats:
+        """Counters and sizes as they are now."""
+        windows = self._windows
+        marks = {name: mark.value for name, mark in self._watermarks.items()}
+        return Stats(
+            tuples_in=dict(self._tuples_in),
+            late=dict(self._late),
+            rejected=dict(self._rejected),
+            results=self._results,
+            held=len(self._sorter),
+            window_tuples={u.stream.alias: len(w) for u, w in zip(self._plan.units, windows, strict=True)},
+            watermarks={name: None if value == INT64_MIN else value for name, value in marks.items()},
+            bytes_held=sum(window.nbytes for window in windows)
+            + self._sorter.nbytes
+            + (0 if self._outer is None else self._outer.nbytes),
+            pushes=self._latencies.count,
+            latency_ms=self._latencies.quantiles_ms(),
+            engine=self._strategy.name,
+            index={u.stream.alias: i.chosen for u, i in zip(self._plan.units, self._strategy.indexes, strict=True)},
+            reason={u.stream.alias: i.reason for u, i in zip(self._plan.units, self._strategy.indexes, strict=True)},
+            shed=dict(self._shed),
+            workers=self._strategy.shifts(),
+            routes=self._strategy.orders.ways() if isinstance(self._strategy, Routes) else {},
+            busy_s=self._latencies.total_s,
+        )
+
+    # -- snapshot and restore ------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return the state of the join as bytes, for ``crosswind.open(..., restore=)``."""
+        self._check_open()
+        self._owed += [table for _, table in self._met_late(self._strategy.drain())]
+        snapshot = Snapshot(self._about(), owed=list(self._owed))
+        for unit, window in enumerate(self._windows):
+            snapshot.blocks["window", unit] = window.blocks()
+            snapshot.blocks["held", unit] = self._sorter.held[unit]
+        if self._outer is not None:
+            snapshot.blocks |= {("unmatched", unit): blocks for unit, blocks in self._outer.blocks().items()}
+        snapshot.pending = None if self._ordered is None else [held.pack() for held in self._ordered]
+        return write_snapshot(snapshot)
+
+    def _about(self) -> dict[str, Any]:
+        """Return what a snapshot says besides the tuples."""
+        return {
+            "query": self._identity(),
+            "sql": self._sql(),
+            "watermarks": {name: mark.value for name, mark in self._watermarks.items()},
+            "counts": self._sorter.counts,
+            "tuples_in": self._tuples_in,
+            "late": self._late,
+            "rejected": self._rejected,
+            "shed": self._shed,
+            "results": self._results,
+            "counted": self._counted,
+            "serials": {} if self._outer is None else self._outer.serials(),
+        }
+
+    def restore(self, state: bytes) -> None:
+        """Take over the state in ``state``, as ``crosswind.open(..., restore=state)`` does on a new join."""
+        snapshot = read_snapshot(state, self._identity(), self._sql(), [intake.layouts for intake in self._intakes])
+        about = snapshot.about
+        self._recall(about)
+        if (snapshot.pending is None) != (self._ordered is None):
+            raise SnapshotError("the snapshot was taken with another value of ordered=; open the join with the same.")
+        for name, value in about["watermarks"].items():
+            self._watermarks[name].advance(value)
+        self._sorter.counts = list(about["counts"])
+        self._tuples_in, self._late, self._rejected = about["tuples_in"], about["late"], about["rejected"]
+        self._shed |= about.get("shed", {})
+        self._owed += snapshot.owed
+        self._results = about["results"]
+        for (place, unit), blocks in snapshot.blocks.items():
+            for block in blocks:
+                if place == "window":
+                    self._strategy.restore(unit, block)
+                elif place == "unmatched" and self._outer is not None:
+                    self._outer.restore(unit, block)
+                else:
+                    self._sorter.hold(unit, block)
+        if self._outer is not None:
+            self._outer.go_on(about["serials"])
+        if snapshot.pending is not None and self._ordered is not None:
+            for held, data in zip(self._ordered, snapshot.pending, strict=True):
+                held.unpack(data)
+
+    def _recall(self, about: dict[str, Any]) -> None:
+        """Take over what a snapshot says of the queries, before its tuples."""
+
+    def _identity(self) -> str:
+        """Return a mark of what the state belongs to: query, schemas, time columns."""
+        parts = []
+        for unit in self._plan.units:
+            fields = [(field.name, str(field.type)) for field in unit.stream.schema]
+            parts.append([unit.stream.name, unit.stream.alias, unit.stream.time, sorted(fields)])
+        text = json.dumps([" ".join(self._sql().split()), parts])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _sql(self) -> str:
+        """Return the queries as text; what belongs to them is told apart by it."""
+        return self._plan.queries[0].query.sql
+
+    # -- taking tuples in ----------------------------------------------------
+
+    def _check_stream(self, stream: str) -> None:
+        if not isinstance(stream, str) or stream not in self._schemas:
+            known = ", ".join(self._schemas)
+            raise InputError(
+                f"no stream '{stream}' in this join; its streams are {known}.{did_you_mean(str(stream), self._schemas)}"
+            )
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise ClosedJoinError(
+                f"the join is {self._closed} and takes nothing more; open a new one with crosswind.open()."
+            )
+
+    def _check_usable(self, stream: str) -> None:
+        self._check_open()
+        self._check_stream(stream)
+
+    def _to_ticks(self, stream: str, watermark: Any) -> int:
+        field = self._schemas[stream].field(self._times[stream])
+        try:
+            value = watermark.as_py() if isinstance(watermark, pa.Scalar) else watermark
+            value = value.item() if isinstance(value, np.integer) else value
+            if pa.types.is_integer(field.type) and (not isinstance(value, int) or isinstance(value, bool)):
+                raise pa.ArrowTypeError("an integer is wanted")
+            array = (
+                pa.array([value], pa.int32())
+                if isinstance(value, int) and pa.types.is_date32(field.type)
+                else pa.array([value])
+            )
+            array = array.cast(field.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            array = None
+        if array is None or array.null_count:
+            raise InputError(
+                f"stream '{stream}': {watermark!r} is no watermark; give a value of its time column "
+                f"'{field.name}' ({field.type})."
+            )
+        return int(ticks_of(array, self._factors[stream], stream)[0][0])
+
+    def _note_dropped(
+        self, stream: str, batch: Any, late: npt.NDArray[np.bool_], missing: npt.NDArray[np.bool_] | None
+    ) -> None:
+        """Count late tuples and tuples without a time; tell the user once a stream."""
+        if late.any():
+            count = int(late.sum())
+            self._late[stream] += count
+            if self._keep_late:
+                table = as_table(batch, self._schemas[stream], stream)
+                self._late_tables[stream].append(table.filter(pa.array(late)))
+            self._warn(
+                LateTupleWarning,
+                stream,
+                f"stream '{stream}': {count} tuples of a batch were older than the watermark and did not join. "
+                f"Raise lateness= if the stream is out of order, or open the join with keep_late=True to get them from "
+                f"join.late('{stream}').",
+            )
+        if missing is not None:
+            count = int(missing.sum())
+            self._rejected[stream] += count
+            self._warn(
+                NullTimeWarning,
+                stream,
+                f"stream '{stream}': {count} tuples of a batch have no time ({self._times[stream]} is null) and were "
+                f"rejected; they are counted in join.stats.rejected. Fill the time in before the push.",
+            )
+
+    def _warn(self, category: type[Warning], stream: str, message: str) -> None:
+        if (category.__name__, stream) not in self._warned:
+            self._warned.add((category.__name__, stream))
+            warnings.warn(message, category, stacklevel=4)
+
+    def _portions(
+        self,
+        units: tuple[int, ...],
+        arrays: Mapping[str, pa.Array],
+        ticks: npt.NDArray[np.int64],
+        ends: tuple[int, int],
+    ) -> Iterable[list[Block]]:
+        """Return what is admitted of a push, a block for each of its units: all at once, or shedding, portions."""
+        whole = self._counted or self._outer is not None
+        if self._admission.sheds:
+            return self._shedding(units, arrays, ticks, whole)
+        return ([self._intakes[unit].prepare(arrays, ticks, whole, ends) for unit in units],)
+
+    def _shedding(
+        self, units: tuple[int, ...], arrays: Mapping[str, pa.Array], ticks: npt.NDArray[np.int64], whole: bool
+    ) -> Iterator[list[Block]]:
+        waiting = sum(len(window) for window in self._strategy.windows)
+        for rows in self._admission.portions(len(ticks), waiting):
+            some = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
+            yield [self._intakes[unit].prepare(some, ticks[rows], whole) for unit in units]
+
+    def _take(
+        self, stream: str, units: tuple[int, ...], portions: Iterable[list[Block]], greatest: int | None
+    ) -> Results:
+        """Join the portions of one push, all or nothing."""
+        saved = self._save()
+        try:
+            results: Results = []
+            for blocks in portions:
+                for unit, block in zip(units, blocks, strict=True):
+                    if self._counted:
+                        self._sorter.hold(unit, block)
+                    else:
+                        results += self._join(unit, block, None)
+            if greatest is not None:
+                self._watermarks[stream].see(greatest)
+            return results + self._settle()
+        except BaseException:
+            self._undo(saved)
+            raise
+
+    def _take_few(
+        self,
+        stream: str,
+        arrays: Mapping[str, pa.Array],
+        ticks: npt.NDArray[np.int64],
+        ends: tuple[int, int],
+    ) -> Results | None:
+        """Join a few live tuples, all or nothing; None: they have to take the general way."""
+        if self._ordered is not None or self._admission.sheds:
+            return None
+        saved = self._save()
+        try:
+            tables = self._express[stream].push(arrays, ticks, ends)
+            if tables is None:
+                return None
+            self._watermarks[stream].see(ends[1])
+            return [(0, table) for table in tables] + self._settle()
+        except BaseException:
+            self._undo(saved)
+            raise
+
+    def _move(self, watermarks: Mapping[str, int]) -> Results:
+        """Advance watermarks and join what that allows, all or nothing."""
+        saved = self._save()
+        try:
+            for stream, to in watermarks.items():
+                self._watermarks[stream].advance(to)
+            return self._settle()
+        except BaseException:
+            self._undo(saved)
+            raise
+
+    def _save(self) -> tuple[Any, ...]:
+        self._strategy.entered()
+        marks = [window.mark() for window in self._windows]
+        if self._outer is not None:
+            self._outer.save()
+        sorter = self._sorter.copy() if self._counted else self._sorter
+        ordered = None if self._ordered is None else [held.copy() for held in self._ordered]
+        return marks, sorter, {n: m.value for n, m in self._watermarks.items()}, ordered
+
+    def _undo(self, saved: tuple[Any, ...]) -> None:
+        """Put back what was there before a failed call; expiry comes last and never fails."""
+        marks, self._sorter, watermarks, self._ordered = saved
+        for window, mark in zip(self._windows, marks, strict=True):
+            window.cut(mark)
+        for name, value in watermarks.items():
+            self._watermarks[name].value = value
+        if self._outer is not None:
+            self._outer.undo()
+
+    # -- joining -------------------------------------------------------------
+
+    def _settle(self) -> Results:
+        """Join what the watermarks now allow, then release what they no longer need."""
+        marks = [self._watermarks[unit.stream.name].value for unit in self._plan.units]
+        results: Results = []
+        if self._counted:
+            released = self._sorter.release(marks)
+            for unit, release in enumerate(released):
+                if release is not None:
+                    results += self._join_release(unit, release, released)
+        if self._outer is not None:
+            results += self._close(self._outer, marks)
+        self._expire(marks)
+        results += self._met_late(self._strategy.collect())
+        self._strategy.settle()
+        return results
+
+    def _close(self, outer: Outer, marks: list[int]) -> Results:
+        """Give out tuples whose windows have closed for good without a match."""
+        results: Results = []
+        for unit, blocks in outer.close(marks, [self._oldest(unit, marks) for unit in range(len(self._waits))]):
+            for block in blocks:
+                rows = np.arange(len(block), dtype=np.int64)
+                places: dict[int, Place] = {unit: Taken(block, rows), 1 - unit: Absent(len(block))}
+                parts, count = self._materialisers[0].sift([places], len(block))
+                table = self._materialisers[0].table(parts, count)
+                if self._ordered is None:
+                    results.append((0, table))
+                elif isinstance(alone := parts[0][unit], Taken):  # its time is when its window closed
+                    age = self._waits[unit].age
+                    late = min(INT64_MAX, min(marks)) if age is None else age + 1
+                    times = np.full(count, late) if age is None else np.minimum(alone.times, INT64_MAX - late) + late
+                    self._ordered[0].hold(times, table)
+        outer.commit()
+        return results
+
+    def _oldest(self, unit: int, marks: list[int]) -> tuple[int | None, int | None]:
+        """Return the time and the sequence number before which tuples of ``unit`` meet nothing more."""
+        wait = self._waits[unit]
+        horizon = min(marks) if self._counted else min([marks[other] for other in wait.partners])
+        oldest = None if wait.age is None else max(INT64_MIN, horizon - wait.age)
+        return oldest, None if wait.count is None else self._sorter.counts[unit] - wait.count
+
+    def _expire(self, marks: list[int]) -> None:
+        """Release tuples that no future tuple can meet."""
+        for unit, window in enumerate(self._windows):
+            window.expire(*self._oldest(unit, marks))
+
+    def _join_release(self, unit: int, release: Release, released: list[Release | None]) -> Results:
+        """Join numbered tuples: sequence numbers bound what ROWS windows let them meet."""
+        block = release.block
+        numbers = None if self._plan.terms else self._numbers(unit, release, released)
+        return self._join(unit, block, numbers, released)
+
+    def _numbers(self, unit: int, release: Release, released: list[Release | None]) -> Numbers:
+        """Return which sequence numbers of the other unit tuples may meet.
+
+        The partners of a tuple are an interval of the other stream's order: from the
+        oldest that still waits in its own window to the last that finds this one waiting.
+        """
+        other = 1 - unit
+        block = release.block
+        size = len(block)
+        low, high = np.full(size, INT64_MIN), np.full(size, INT64_MAX)
+        partner, theirs, mine = released[other], self._waits[other].count, self._waits[unit].count
+        if theirs is not None:
+            low = release.before[other] - theirs
+        if mine is not None and partner is not None and block.numbers is not None:
+            last = np.searchsorted(partner.before[unit], block.numbers + mine, side="right")
+            high = partner.base + last.astype(np.int64) - 1
+        return Numbers(low, high)
+
+    def _join(
+        self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None = None
+    ) -> Results:
+        """Scan, then insert (expiry, the third step, follows when the call is settled)."""
+        results: Results = []
+        if self._outer is not None and len(block):
+            block = self._outer.note(unit, block)
+        if block.keep is not None:
+            rows = np.flatnonzero(block.keep)
+            block = block.take(rows)
+            numbers = None if numbers is None else Numbers(numbers.low[rows], numbers.high[rows])
+        if not len(block):
+            return results
+        try:
+            for query, parts, count, made in self._found(unit, block, numbers, released):
+                if made is None:
+                    parts, count = self._materialisers[query].sift(parts, count)
+                table = self._materialisers[query].table(parts, count) if made is None else made
+                self._admission.note(table.num_rows)
+                if self._ordered is None:
+                    results.append((query, table))
+                else:  # the time of a result is that of its last member
+                    times = [
+                        np.maximum.reduce([p.times for p in places.values() if not isinstance(p, Absent)])
+                        for places in parts
+                    ]
+                    self._ordered[query].hold(np.concatenate(times), table)
+        except PairFaultError as fault:
+            raise self._overflow(unit, block, fault) from None
+        self._strategy.insert(unit, block)
+        return results + self._met_late(self._strategy.collect())
+
+    def _rows_of(self, unit: int, block: Block, matches: Matches) -> pa.Table:
+        """Make the rows of matches; workers may call this beside each other."""
+        return self._materialisers[0].table([pair_of(unit, block, matches)], len(matches))
+
+    def _met_late(self, found: Iterable[Late]) -> Results:
+        """Make rows of what was found for tuples that are not met at once."""
+        if not found:
+            return []
+        results: Results = [(0, self._rows_of(late.unit, late.block, late.matches)) for late in found]
+        self._admission.note(sum(table.num_rows for _, table in results))
+        return results
+
+    def _found(
+        self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None
+    ) -> Iterator[tuple[int, Sequence[Mapping[int, Place]], int, pa.Table | None]]:
+        """Yield what new tuples of ``unit`` complete: query, where the members are, how many, rows if made already."""
+        if isinstance(self._strategy, Routes):
+            for found in self._strategy.combine(unit, block, released):
+                yield found.query, found.parts, found.count, None
+        else:
+            for matches in self._strategy.probe(unit, block, numbers):
+                places = pair_of(unit, block, matches)
+                if self._outer is None:
+                    yield 0, [places], len(matches), matches.table
+                else:
+                    for query, met, count in self._outer.meet(places, len(matches)):
+                        yield query, [met], count, None
+
+    def _overflow(self, unit: int, block: Block, fault: PairFaultError) -> ArithmeticOverflowError:
+        concerned = {self._plan.terms[term].query for term in fault.terms} or range(len(self._plan.queries))
+        entries = [self._plan.queries[number] for number in sorted(concerned)]
+        where = " or ".join(
+            format_expr(entry.query.where, entry.query.streams)
+            + (f" (query '{entry.name}')" if len(self._plan.queries) > 1 else "")
+            for entry in entries
+            if entry.query.where is not None
+        )
+        met = "" if self._plan.terms else f" {self._plan.units[1 - unit].stream.alias}"
+        pair = f"the tuple of {self._plan.units[unit].stream.alias} at time {int(block.times[fault.probe])} and "
+        if self._plan.terms:
+            pair = f"a tuple that came after one of {self._plan.units[unit].stream.alias}, and "
+        return ArithmeticOverflowError(
+            f"integer arithmetic in WHERE {where} left the 64-bit range for {pair}"
+            f"the tuple of{met} at time {int(fault.window.times[fault.row])} (ticks). The batch was not taken. "
+            f"Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
+        )
+
+    def _hand_out(self, results: Results, began: float) -> list[pa.Table]:
+        """Return the results of each query in one table."""
+        found: dict[int, list[pa.Table]] = {0: self._owed} if self._owed else {}
+        self._owed = []
+        for query, table in results:
+            found.setdefault(query, []).append(table)
+        if self._ordered is not None:
+            front = min(INT64_MAX, *(mark.value for mark in self._watermarks.values()))
+            found = {query: held.release(front) for query, held in enumerate(self._ordered)}
+        tables = list(self._nothing)
+        for query, parts in found.items():
+            if parts:
+                tables[query] = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+                self._results += tables[query].num_rows
+        self._latencies.add(clock.perf_counter() - began)
+        for callback in tuple(self._listeners):
+            for entry, table in zip(self._plan.queries, tables, strict=True):
+                if table.num_rows:
+                    callback(entry.name, table)
+        return tables
+
+
+def _ends_of(ticks: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Return the least and the greatest (0, 0 if there are none); few are live ones, where microseconds count."""
+    if len(ticks) > FEW:
+        return int(ticks.min()), int(ticks.max())
+    some = ticks.tolist() or [0]
+    return min(some), max(some)
