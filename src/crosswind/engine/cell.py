@@ -7,8 +7,10 @@ makes rows of one while the worker fills the other.
 
 Where we deviate: the paper's basic windows are all scanned, so to share them out is to
 share the work. Runs that are arranged in cells are few and large, and a probe looks at a
-few tuples of each: there the *probes* are shared out. And what is too little work to be
-worth waking anybody the coordinator does alone.
+few tuples of each: there the *probes* are shared out. Who is done with its share goes on
+with what others have not begun, so that nobody waits for a core that is slower, or busy
+with other things. The coordinator is the first of the workers. And what is too little
+work to be worth waking anybody it does alone.
 """
 
 from __future__ import annotations
@@ -105,7 +107,7 @@ class Cell(AtOnce):
         yield from self._team.answer(unit, inquiry, tasks, lanes, [residents] * len(tasks))
 
     def _deal(self, unit: int, inquiry: Inquiry, residents: Residents, loose: npt.NDArray[np.int64]) -> list[int]:
-        """Return a task for each active worker: its share of what is scanned, and of the probes elsewhere."""
+        """Return a task for each active worker: its share of what is scanned, then others', and of probes elsewhere."""
         active = self._staff.active
         if len(self._partitions[unit].counts) != active:
             self._partitions[unit] = Partition(active)
@@ -114,13 +116,19 @@ class Cell(AtOnce):
         arranged = _stretches(np.flatnonzero(residents.runs[:, 5] != 0))
         size = inquiry.size
         everyone = inquiry.probes(0, size, residents) if len(loose) else (0, 0)
-        tasks = []
+        shares: list[list[Phase]] = []
         for worker in range(active):
             first, end = partition.share(worker)
-            phases: list[Phase] = [(a, b, *everyone) for a, b in _stretches(loose[first:end])]
+            stretches = _stretches(loose[first:end])
+            shares.append(
+                [(a, b, *everyone, at) for (a, b), at in zip(stretches, inquiry.cursors(stretches), strict=True)]
+            )
+        tasks = []
+        for worker in range(active):
+            phases = [phase for turn in range(active) for phase in shares[(worker + turn) % active]]
             if arranged:
                 mine = inquiry.probes(worker * size // active, (worker + 1) * size // active, residents)
-                phases += [(a, b, *mine) for a, b in arranged if mine[1]]
+                phases += [(a, b, *mine, 0) for a, b in arranged if mine[1]]
             tasks.append(inquiry.task(residents, phases) if phases else 0)
         return tasks
 

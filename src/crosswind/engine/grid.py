@@ -197,4 +197,4 @@ def _task(inquiry: Inquiry, start: int, stop: int, residents: Residents) -> int:
     probes = inquiry.probes(start, stop, residents)
     if inquiry.kind == Task.BOX and not probes[1]:
         return 0
-    return inquiry.task(residents, [(0, len(residents.items), *probes)])
+    return inquiry.task(residents, [(0, len(residents.items), *probes, 0)])

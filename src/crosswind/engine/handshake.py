@@ -14,11 +14,14 @@ tuples are hurried ahead.
 Where we deviate: messages carry chunks of tuples, by number, and all workers read the
 same windows; tuples that have expired before they reached the end of the row are sent
 there; and a call returns when no message is under way, so that windows are arranged and
-released while nobody reads them.
+released while nobody reads them; what is about to expire does not count when neighbours
+compare what they hold, so that others are sent on while it is still met. The caller is the
+first worker of the row as well as its driver.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -41,12 +44,21 @@ from crosswind.window.vector import address
 __all__ = ["Handshake"]
 
 BATCH = 64
-"""Tuples that are gathered before they are sent on their way, unless something has to happen at once."""
+"""Tuples of both streams that are gathered before they are sent on their way: so both ends of the row have work."""
 
-_CHUNKS_A_WORKER = 4
+_BATCHES = 64
+"""As many times that of one stream do not wait for the other."""
+
+_PART = 64
+"""A part of a window, one of so many, may have expired before it is sent off."""
+
+
+_CHUNKS_A_WORKER = 8
 """A large batch is cut into about as many chunks a worker: all of the row can work at a time."""
 
-_CHUNK_MAX = 512
+_CHUNK_MIN, _CHUNK_MAX = 32, 128
+"""Tuples in a chunk; the last workers of a row wait for the first ones as long as these take for one."""
+
 _SLICE = 16
 """Basic windows that a chunk is compared with before the stop flag is looked at."""
 
@@ -115,6 +127,7 @@ class Handshake(AtOnce):
         self._place_workers(workers)
         self._queue: tuple[list[Block], list[Block]] = ([], [])
         self._parcels: dict[int, _Parcel] = {}
+        self._under_way: tuple[deque[int], deque[int]] = (deque(), deque())
         self._parcel = self._driven = 0
         self._restored = False
         self._need, self._batch = basic_window, BATCH
@@ -147,24 +160,26 @@ class Handshake(AtOnce):
 
     def collect(self) -> Iterator[Late]:
         """Send tuples on their way, and what has expired off it; yield what is found."""
-        waiting = max(sum(len(block) for block in blocks) for blocks in self._queue)
-        if waiting >= self._batch or any(self._is_due(unit) for unit in range(2)):
+        waiting = [sum(len(block) for block in blocks) for blocks in self._queue]
+        enough = min(waiting) >= self._batch or max(waiting) >= _BATCHES * self._batch
+        if enough or any(self._is_due(unit) for unit in range(2)):
             yield from self._guarded(self._move_on())
 
     def _is_due(self, unit: int) -> bool:
-        """Whether tuples of ``unit`` have expired, in the row or before it."""
+        """Whether tuples of ``unit`` have expired, before the row or, more than a small part, in it."""
         window = self.windows[unit]
-        return window.due() > 0 or any(window.is_over(block) for block in self._queue[unit])
+        if any(window.is_over(block) for block in self._queue[unit]):
+            return True
+        return bool(window.due_tuples() > min(_BATCHES * self._batch, len(window) // _PART))
 
     def settle(self) -> None:
         """Release what has left the row, then arrange and merge what has been sealed."""
-        for unit, window in enumerate(self.windows):
+        for unit, (window, under_way) in enumerate(zip(self.windows, self._under_way, strict=True)):
             gone = self._oldest(unit)
             window.release(gone)
             window.content.settle()
-        done = [number for number, parcel in self._parcels.items() if parcel.end <= self._oldest(parcel.unit)]
-        for number in done:
-            del self._parcels[number]
+            while under_way and self._parcels[under_way[0]].end <= gone:
+                del self._parcels[under_way.popleft()]
 
     def drain(self) -> Iterator[Late]:
         """Let everybody meet who has not yet: nothing is owed afterwards."""
@@ -222,6 +237,8 @@ class Handshake(AtOnce):
         fed = [self._load(unit, concat_blocks(blocks)) if blocks else (0, 0) for unit, blocks in enumerate(self._queue)]
         self._queue = ([], [])
         due = [window.due() for window in self.windows]
+        for unit, end in enumerate(due):
+            self._announce(unit, end)
         self._describe()
         for turn in range(max(end - first for first, end in fed)):
             for unit, (first, end) in enumerate(fed):
@@ -236,6 +253,16 @@ class Handshake(AtOnce):
             yield from self._send(unit, Signal.FLUSH, due[unit])
         if late:
             yield from self._quiet()
+
+    def _announce(self, unit: int, due: int) -> None:
+        """Let the end of the row count no more what is about to go, so that what follows is sent on meanwhile."""
+        from crosswind.kernel.handshake import Stand
+
+        window = self.windows[unit]
+        count = window.held(self._oldest(unit)) - window.held(due) if due else 0
+        seat, owed = (self._crew.seats[-1], Stand.R_OWED) if unit == 0 else (self._crew.seats[0], Stand.S_OWED)
+        self._crew.words(int(seat[Stand.SIZES]), 2)[unit] += int(seat[owed]) - count
+        seat[owed] = count
 
     def _drain(self) -> Iterator[Late]:
         from crosswind.kernel.handshake import Signal, Stand
@@ -287,13 +314,14 @@ class Handshake(AtOnce):
             template[Task.NEED] = self._need
         number, self._parcel = self._parcel, self._parcel + 1
         cuts = _CHUNKS_A_WORKER * self._crew.count if self._crew.count > 1 else 1
-        size = min(_CHUNK_MAX, max(self._batch, -(-len(block) // cuts)))
+        size = min(_CHUNK_MAX, max(_CHUNK_MIN, -(-len(block) // cuts)))
         first = window.next_chunk
         for start in range(0, len(block), size):
             stop = min(len(block), start + size)
             probes = (start, stop) if inquiry.kind == Task.PAIRS else inquiry.probes(start, stop, other)
             window.add_chunk(block, start, stop, (address(template), *probes), number)
         self._parcels[number] = _Parcel(unit, block, inquiry, template, window.next_chunk)
+        self._under_way[unit].append(number)
         return first, window.next_chunk
 
     def _describe(self) -> None:

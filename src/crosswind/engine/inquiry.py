@@ -25,16 +25,19 @@ __all__ = ["Inquirer", "Inquiry", "Phase"]
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
 
-_SLICE_PAIRS = 1 << 27
-"""Pairs that are compared at a stretch, or about: a fraction of a second."""
+_SLICE_PAIRS = 1 << 24
+"""Pairs that are compared at a stretch, or about: a millisecond."""
 
 _SLICE_MAX = 32
 
 _BOX_NEED = 64
 """Room in a buffer that the box kernel needs to get anywhere."""
 
-Phase = tuple[int, int, int, int]
-"""Basic windows from and to, and which probes: their address and count, or (pair by pair) from and to."""
+Phase = tuple[int, int, int, int, int]
+"""Basic windows from and to, which probes (their address and count, or pair by pair from and to), and a cursor.
+
+A cursor (0: none) is shared by all who are given the same phase: each looks through what nobody has taken yet.
+"""
 
 
 class Inquirer(Prober):
@@ -148,6 +151,12 @@ class Inquiry:
         self.kept.append(order)
         return address(order), len(order)
 
+    def cursors(self, stretches: Sequence[tuple[int, int]]) -> list[int]:
+        """Return the address of a cursor at the beginning of each stretch of basic windows."""
+        words = np.array([first for first, _ in stretches], dtype=np.int64)
+        self.kept.append(words)
+        return [address(words) + 8 * k for k in range(len(words))]
+
     def template(self) -> npt.NDArray[np.int64]:
         """Return a task in which only the window is missing."""
         from crosswind.kernel.crew import Task
@@ -164,7 +173,7 @@ class Inquiry:
         """Return the address of a task: to look for probes in basic windows of ``residents``."""
         from crosswind.kernel.crew import Task
 
-        words = np.concatenate([self.template(), np.zeros(4 * len(phases), dtype=np.int64)])
+        words = np.concatenate([self.template(), np.zeros(Task.PHASE_WORDS * len(phases), dtype=np.int64)])
         words[Task.RUNS], words[Task.RUN_COLUMNS] = address(residents.runs), residents.runs.shape[1]
         words[Task.ITEMS], words[Task.PARAMS] = len(residents.items), address(residents.params)
         if self.kind == Task.PAIRS or self.recheck:
@@ -178,7 +187,8 @@ class Inquiry:
         longest = int(residents.runs[:, 0].max())
         words[Task.SLICE] = max(1, min(_SLICE_MAX, _SLICE_PAIRS // (longest * self.size)))
         words[Task.PHASES] = len(phases)
-        words[Task.WORDS : Task.WORDS + 4 * len(phases)] = np.array(phases, dtype=np.int64).reshape(-1)
+        flat = np.array(phases, dtype=np.int64).reshape(-1)
+        words[Task.WORDS : Task.WORDS + len(flat)] = flat
         self.kept += [words, residents]
         return address(words)
 

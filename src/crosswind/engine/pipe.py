@@ -106,6 +106,11 @@ class PipeWindow:
         end = int(young[0]) if len(young) else count
         return self._base + end if end else 0
 
+    def due_tuples(self) -> int:
+        """Return how many tuples have expired and not yet been let go."""
+        end = self.due()
+        return self.held(self._base) - self.held(end) if end else 0
+
     def is_over(self, block: Block) -> bool:
         """Whether all tuples of ``block`` have expired."""
         return self._oldest_time is not None and int(block.times.max()) < self._oldest_time

@@ -86,8 +86,8 @@ class Crew:
         self.main = take(EVENT_WORDS)
         self._out = take(8)
         self.seats = [take(Seat.WORDS) for _ in range(count)]
-        self._events = [take(EVENT_WORDS) for _ in range(count)]
-        spins = 300 if count < cores() else 20
+        self._events = [self.main, *(take(EVENT_WORDS) for _ in range(count - 1))]
+        spins = 300 if count <= cores() else 20
         for index, seat in enumerate(self.seats):
             seat[Seat.INDEX], seat[Seat.CAPACITY], seat[Seat.SPINS] = index, _CAPACITY, spins
             seat[Seat.FLAGS], seat[Seat.MAIN] = address(self.flags), address(self.main)
@@ -98,7 +98,7 @@ class Crew:
             seat[Seat.SCRATCH] = address(take(64))
             seat[Seat.SEEN] = address(take(8))
             seat[Seat.WORK] = address(take(4 * PROBE_GROUP))
-        for event in (self.main, *self._events):
+        for event in self._events:
             self._kernels.prepare(address(event))
         self._tree = take(2 * count + 2)
         for node in range(1, 2 * count):
@@ -106,7 +106,7 @@ class Crew:
             if node >= count:
                 self.seats[node - count][Seat.RESULTS] = self._tree[node]
         self._heads = [self._link(lane, ring) for lane in lanes]
-        self._mouth = (address(self._tree), count, _CAPACITY, address(self.main), 20, address(self._out))
+        self._mouth = (self.seats[0], address(self._tree), count, _CAPACITY, spins, address(self._out))
         self._failures: list[str] = []
         self._threads: list[threading.Thread] = []
         self._finalizer = weakref.finalize(self, _stop, self._kernels, self.flags, self._events)
@@ -131,9 +131,9 @@ class Crew:
     # -- handing out and taking in -------------------------------------------
 
     def start(self, count: int) -> None:
-        """Let the first ``count`` workers begin; harmless if they have."""
+        """Let the first ``count`` workers begin; harmless if they have. The first is the caller itself."""
         loop = getattr(self._kernels, self._loop)
-        for index in range(len(self._threads), count):
+        for index in range(1 + len(self._threads), count):
             thread = threading.Thread(
                 target=_serve,
                 args=(loop, self._kernels.rouse, self.seats[index], index, self._name, self._failures, self.main),
@@ -155,9 +155,10 @@ class Crew:
         return bool(self._kernels.send(ring, _CAPACITY, event, kind, a, b))
 
     def post(self) -> Posted:
-        """Wait for what workers post, through the merging tree."""
-        while not self._kernels.collect(*self._mouth):
+        """Wait for what workers post, through the merging tree; work meanwhile."""
+        while not (got := self._kernels.collect(*self._mouth)):
             self.check()
+        self._check_own(got)
         return self._read()
 
     def post_or_quiet(self, counts: int, driven: int) -> Posted | bool:
@@ -167,8 +168,14 @@ class Crew:
         of messages that came from outside.
         """
         got = self._kernels.await_quiet(*self._mouth, counts, driven)
+        self._check_own(got)
         self.check()
         return self._read() if got == 1 else bool(got)
+
+    def _check_own(self, got: int) -> None:
+        if got < 0:
+            self._failures.append(_unknown(0, self._name, -got))
+            self.check()
 
     def _read(self) -> Posted:
         from crosswind.kernel.crew import Message
@@ -271,11 +278,15 @@ def _serve(
     try:
         code = loop(seat)
         if code:
-            failures.append(f"worker {index} of engine '{name}' stopped: it got a message of unknown kind {code}.")
+            failures.append(_unknown(index, name, code))
     except BaseException as error:
         failures.append(f"worker {index} of engine '{name}' stopped: {type(error).__name__}: {error}.")
     finally:
         rouse(address(main))
+
+
+def _unknown(index: int, name: str, kind: int) -> str:
+    return f"worker {index} of engine '{name}' stopped: it got a message of unknown kind {kind}."
 
 
 def _stop(kernels: Any, flags: _Words, events: list[_Words]) -> None:

@@ -6,6 +6,11 @@ horizon (of which window, and which), then the address of a task for every worke
 it passes, and is handed on before the task is begun (DP-Join §III-D2). Matches go to one
 of two buffers, and while the coordinator reads that one the worker goes on in the other
 (CellJoin §4.3).
+
+Work goes in steps: a step is a slice of a task, or what begins or ends one, and never
+waits. Threads run steps until they are told to stop. The coordinator runs those of the
+first seat while it waits for the others: as many threads work as there are workers, and
+nobody who has work is kept from a core by somebody who waits.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from typing import Any
 
 from crosswind.kernel.jit import load_source
 
-__all__ = ["Message", "Seat", "Task", "address_of", "crew_kernels", "crew_source", "filled_in"]
+__all__ = ["Message", "Seat", "Task", "address_of", "crew_kernels", "crew_source", "filled_in", "step_words"]
 
 
 class Seat:
@@ -54,11 +59,32 @@ class Seat:
     FILLED = 29
     ABOUT = 30
     """Matches in the buffer that is being filled, and a word on whose they are."""
-    WORDS = 64
+    NOW = 31
+    """Address of the task that is under way (0: none); then its phase, whether more of that is to be begun, and how
+    far what was begun goes."""
+    PHASE, FRESH, UNTIL = 53, 54, 57
+    NOTICE = 55
+    """Address of the notice that the task came with."""
+    NOISE = 56
+    WORDS = 72
+
+
+LONG = 100_000_000
+"""Nanoseconds after which the coordinator looks for what Python has for it, such as Ctrl-C."""
+
+
+class Step:
+    """What came of a step: nothing to do, done, a buffer is missing; anything less than 0: minus an unknown kind."""
+
+    IDLE, DONE, STUCK = 0, 1, 2
 
 
 class Task:
-    """Words of a task; phases follow: first run, last, and which probes (address and count, or first and end)."""
+    """Words of a task; phases follow: first run, last, which probes (address and count, or first and end), cursor.
+
+    A cursor is the address of a word that all who have the same phase share: the next run that nobody has taken.
+    Without one (0) the phase is its worker's alone.
+    """
 
     KIND = 0
     KERNEL = 1
@@ -79,6 +105,7 @@ class Task:
     """Basic windows that are looked through before anything else is thought of, such as being called off."""
     PHASES = 15
     WORDS = 16
+    PHASE_WORDS = 5
     BOX, PAIRS = 1, 2
 
 
@@ -95,8 +122,9 @@ _SOURCE = '''"""The loop of a worker."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.ring import call_box, call_recheck, call_scan, event_init, load_acquire, move, nanoseconds
-from crosswind.kernel.ring import pop, push, reals_at, rest, store_release, table_at, usleep, vector_at, wake
+from crosswind.kernel.ring import add_atomic, call_box, call_recheck, call_scan, event_init, load_acquire, move
+from crosswind.kernel.ring import nanoseconds, pop, push, reals_at, rest, store_release, table_at, usleep, vector_at
+from crosswind.kernel.ring import wake
 from crosswind.kernel.runtime import fetch
 
 
@@ -111,18 +139,6 @@ def give(seat, kind, a, b, c):
 def halted(seat):
     """Whether to stop, or to give the task up."""
     return load_acquire(seat[{FLAGS}], 0) != 0 or load_acquire(seat[{FLAGS}], 8) != 0
-
-
-@jit()
-def free_buffer(seat):
-    """Wait for the next buffer; -1 if there is no more use for it."""
-    turn = 0
-    while not halted(seat):
-        which = seat[{TURN}]
-        if load_acquire(seat[{TAKEN}], which) == 0:
-            return which
-        turn = rest(seat[{EVENT}], turn, seat[{SPINS}])
-    return np.int64(-1)
 
 
 @jit()
@@ -196,82 +212,149 @@ def begin(state, kind, run, order):
         state[2] = state[3] = -1
 
 
-@jit("int64(int64[::1], int64[::1], int64)")
-def run_task(seat, task, about):
-    """Do a task, in slices so that it can be given up; 0 if it was done to its end.
+@jit()
+def begin_task(seat, task, about):
+    """Let a task be under way.
 
-    The last matches stay in the buffer; they are handed over with the next that are about something else.
+    The last matches of the one before stay in the buffer if they are about the same.
     """
-    state = vector_at(seat[{SCRATCH}], 8)
-    if seat[{ABOUT}] != about or seat[{ROOM}] - seat[{FILLED}] < task[{NEED}]:
+    if seat[{ABOUT}] != about or seat[{ROOM}] - seat[{FILLED}] < fetch(task, {NEED}, np.int64):
         hand_over(seat)
     seat[{ABOUT}] = about
-    for phase in range(task[{PHASES}]):
-        at = {WORDS} + 4 * phase
-        last, order, count = task[at + 1], task[at + 2], task[at + 3]
-        begin(state, task[{KIND}], task[at], order)
-        while state[0] < last:
-            if seat[{FILLED}] == 0 and free_buffer(seat) < 0:
-                return 1
-            if halted(seat):
-                return 1
-            until = min(last, state[0] + task[{SLICE}])
-            found = look(seat, task, order, count, until, state)
-            if found < 0:
-                fault = seat[{SCRATCH}] + (0 if task[{KIND}] == {PAIRS} else 64)
-                give(seat, {FAULT}, fetch(fault, 3, np.int64), fetch(fault, 4, np.int64), fetch(fault, 5, np.int64))
-                return 1
-            seat[{FILLED}] += found
-            if state[0] == until and until < last:
-                begin(state, task[{KIND}], until, order)
-            if seat[{ROOM}] - seat[{FILLED}] < task[{NEED}]:
-                hand_over(seat)
-    return 0
+    seat[{NOW}] = task
+    seat[{PHASE}] = 0
+    seat[{FRESH}] = 1
+
+
+@jit("int64(int64[::1])")
+def step_task(seat):
+    """Do a slice of the task that is under way: done, stuck, or more (3); given up or with a fault it is done, too.
+
+    A task that was not done to its end leaves no matches behind.
+    """
+    task = vector_at(seat[{NOW}], 64)
+    state = vector_at(seat[{SCRATCH}], 8)
+    while True:
+        if halted(seat):
+            seat[{FILLED}] = 0
+            return {STEP_DONE}
+        if seat[{PHASE}] >= task[{PHASES}]:
+            return {STEP_DONE}
+        at = {WORDS} + {PHASE_WORDS} * seat[{PHASE}]
+        first, last, order, count, cursor = task[at], task[at + 1], task[at + 2], task[at + 3], task[at + 4]
+        if seat[{FRESH}] != 0:
+            if cursor != 0:
+                first = add_atomic(cursor, 0, task[{SLICE}])
+                last = min(last, first + task[{SLICE}])
+            begin(state, task[{KIND}], first, order)
+            seat[{FRESH}] = 0
+            seat[{UNTIL}] = last
+            if first >= last:
+                seat[{PHASE}] += 1
+                seat[{FRESH}] = 1
+                continue
+        last = seat[{UNTIL}]
+        if state[0] < last:
+            break
+        seat[{FRESH}] = 1
+        if cursor == 0:
+            seat[{PHASE}] += 1
+    if seat[{FILLED}] == 0 and load_acquire(seat[{TAKEN}], seat[{TURN}]) != 0:
+        return {STEP_STUCK}
+    until = min(last, state[0] + task[{SLICE}])
+    found = look(seat, task, order, count, until, state)
+    if found < 0:
+        fault = seat[{SCRATCH}] + (0 if task[{KIND}] == {PAIRS} else 64)
+        seat[{FILLED}] = 0
+        give(seat, {FAULT}, fetch(fault, 3, np.int64), fetch(fault, 4, np.int64), fetch(fault, 5, np.int64))
+        return {STEP_DONE}
+    seat[{FILLED}] += found
+    if state[0] == until and until < last:
+        begin(state, task[{KIND}], until, order)
+    if seat[{ROOM}] - seat[{FILLED}] < task[{NEED}]:
+        hand_over(seat)
+    return 3
+
+
+@jit()
+def wait_at_random(seat):
+    """Sleep a little, for tests of scheduling; return something random."""
+    noise = np.uint64(seat[{NOISE}])
+    if noise == np.uint64(0):
+        noise = np.uint64(seat[{INDEX}] + 1) * np.uint64(0x9E3779B97F4A7C15)
+    noise ^= noise << np.uint64(13)
+    noise ^= noise >> np.uint64(7)
+    noise ^= noise << np.uint64(17)
+    seat[{NOISE}] = np.int64(noise)
+    if noise & np.uint64(3) == np.uint64(0):
+        usleep(np.int64((noise >> np.uint64(8)) % np.uint64(seat[{DELAY}])))
+    return np.int64(noise >> np.uint64(40))
+
+
+@jit()
+def take_notice(seat):
+    """Take a notice, hand it on, and begin the task in it; idle if there is none."""
+    message = seat[{SCRATCH}] + 128
+    lane = -1
+    if pop(seat[{IN}], seat[{CAPACITY}], message):
+        lane = 0
+    elif seat[{IN} + 1] != 0 and pop(seat[{IN} + 1], seat[{CAPACITY}], message):
+        lane = 1
+    if lane < 0:
+        return np.int64({STEP_IDLE})
+    kind = fetch(message, 0, np.int64)
+    if kind != {TASK}:
+        return -kind
+    if seat[{DELAY}] > 0:
+        wait_at_random(seat)
+    notice = fetch(message, 1, np.int64)
+    if seat[{OUT} + lane] != 0:
+        push(seat[{OUT} + lane], seat[{CAPACITY}], kind, notice, 0, 0)
+        wake(seat[{NEXT} + lane])
+    seat[{NOTICE}] = notice
+    task = fetch(notice, 2 + seat[{INDEX}], np.int64)
+    seat[{NOW}] = 0
+    if task != 0:
+        begin_task(seat, task, 0)
+    return np.int64({STEP_DONE})
+
+
+@jit("int64(int64[::1])")
+def step(seat):
+    """Take a notice, or do a slice of its task; after the last one say what has been seen, and that it is done."""
+    if seat[{NOTICE}] == 0:
+        return take_notice(seat)
+    if seat[{NOW}] != 0:
+        began = nanoseconds(seat[{SCRATCH}] + 192)
+        code = step_task(seat)
+        seat[{BUSY}] += nanoseconds(seat[{SCRATCH}] + 192) - began
+        if code != {STEP_DONE}:
+            return np.int64({STEP_DONE}) if code == 3 else code
+        hand_over(seat)
+    unit = fetch(seat[{NOTICE}], 0, np.int64)
+    if unit >= 0:
+        store_release(seat[{SEEN}], unit, fetch(seat[{NOTICE}], 1, np.int64))
+    seat[{NOTICE}] = 0
+    seat[{NOW}] = 0
+    seat[{TASKS}] += 1
+    give(seat, {DONE}, 0, 0, 0)
+    return np.int64({STEP_DONE})
 
 
 @jit("int64(int64[::1])")
 def work(seat):
     """Serve until told to stop (0), or until a message cannot be understood (its kind)."""
-    message = seat[{SCRATCH}] + 128
-    clock = seat[{SCRATCH}] + 192
-    noise = np.uint64(seat[{INDEX}] + 1) * np.uint64(0x9E3779B97F4A7C15)
     turn = 0
     while True:
-        lane = -1
-        if pop(seat[{IN}], seat[{CAPACITY}], message):
-            lane = 0
-        elif seat[{IN} + 1] != 0 and pop(seat[{IN} + 1], seat[{CAPACITY}], message):
-            lane = 1
-        elif load_acquire(seat[{FLAGS}], 0) != 0:
-            return 0
-        if lane < 0:
-            turn = rest(seat[{EVENT}], turn, seat[{SPINS}])
+        code = step(seat)
+        if code < 0:
+            return -code
+        if code == {STEP_DONE}:
+            turn = 0
             continue
-        turn = 0
-        kind = fetch(message, 0, np.int64)
-        notice = fetch(message, 1, np.int64)
-        if kind != {TASK}:
-            return kind
-        if seat[{DELAY}] > 0:
-            noise ^= noise << np.uint64(13)
-            noise ^= noise >> np.uint64(7)
-            noise ^= noise << np.uint64(17)
-            usleep(np.int64(noise % np.uint64(seat[{DELAY}])))
-        if seat[{OUT} + lane] != 0:
-            push(seat[{OUT} + lane], seat[{CAPACITY}], kind, notice, 0, 0)
-            wake(seat[{NEXT} + lane])
-        began = nanoseconds(clock)
-        task = fetch(notice, 2 + seat[{INDEX}], np.int64)
-        if task != 0:
-            if run_task(seat, vector_at(task, 64), 0) != 0:
-                seat[{FILLED}] = 0
-            hand_over(seat)
-        unit = fetch(notice, 0, np.int64)
-        if unit >= 0:
-            store_release(seat[{SEEN}], unit, fetch(notice, 1, np.int64))
-        seat[{BUSY}] += nanoseconds(clock) - began
-        seat[{TASKS}] += 1
-        give(seat, {DONE}, 0, 0, 0)
+        if code == {STEP_IDLE} and load_acquire(seat[{FLAGS}], 0) != 0:
+            return 0
+        turn = rest(seat[{EVENT}], turn, seat[{SPINS}])
 
 
 @jit("int64(int64, int64, int64, int64, int64, int64)")
@@ -283,9 +366,11 @@ def send(ring, capacity, event, kind, a, b):
     return 1
 
 
-@jit("int64(int64, int64, int64, int64, int64, int64)")
-def collect(tree, count, capacity, event, spins, out):
+@jit("int64(int64[::1], int64, int64, int64, int64, int64)")
+def collect(seat, tree, count, capacity, spins, out):
     """Merge what workers have posted, and read one message; 0 if nothing came for a while.
+
+    Meanwhile the steps of ``seat`` are done; less than 0: minus the kind of a message that it did not understand.
 
     A tree of mergers with two inputs and one output each, bounded buffers between them
     (FPGA paper, section IV-C): node k takes from nodes 2k and 2k + 1, the leaves are the
@@ -293,6 +378,7 @@ def collect(tree, count, capacity, event, spins, out):
     """
     turn = 0
     naps = 0
+    began = nanoseconds(seat[{SCRATCH}] + 192)
     while naps < 2:
         for node in range(count - 1, 0, -1):
             target = fetch(tree, node, np.int64)
@@ -300,8 +386,16 @@ def collect(tree, count, capacity, event, spins, out):
             move(fetch(tree, 2 * node + 1, np.int64), target, capacity, out)
         if pop(fetch(tree, 1, np.int64), capacity, out):
             return 1
+        code = step(seat)
+        if code < 0:
+            return code
+        if code == {STEP_DONE}:
+            turn = 0
+            if nanoseconds(seat[{SCRATCH}] + 192) - began > {LONG}:
+                return 0
+            continue
         before = turn
-        turn = rest(event, turn, spins)
+        turn = rest(seat[{MAIN}], turn, spins)
         if turn < before:
             naps += 1
     return 0
@@ -330,8 +424,13 @@ def crew_source() -> str:
     """Return the source of the loop, with the places of words filled in."""
     from crosswind.plan.physical import PROBE_GROUP
 
-    words = {"GROUP": PROBE_GROUP, "WORDS": Task.WORDS}
+    words = {"GROUP": PROBE_GROUP, "WORDS": Task.WORDS, **step_words()}
     return filled_in(_SOURCE, [Message, Seat, Task], words)
+
+
+def step_words() -> dict[str, int]:
+    """Return the words that steps come back with, and how long is a long time."""
+    return {"LONG": LONG} | {f"STEP_{name}": value for name, value in vars(Step).items() if isinstance(value, int)}
 
 
 def filled_in(source: str, records: Sequence[type], words: Mapping[str, int]) -> str:

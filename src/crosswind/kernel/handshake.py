@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from crosswind.kernel.crew import Message, Seat, Task, crew_source, filled_in
+from crosswind.kernel.crew import Message, Seat, Task, crew_source, filled_in, step_words
 from crosswind.kernel.jit import load_source
 
 __all__ = ["Board", "Chunk", "Signal", "Stand", "handshake_kernels"]
@@ -45,6 +45,13 @@ class Stand:
     PROBE, PAIR, TASK = 49, 50, 51
     """Addresses of room for a probe table, a pair table, a task."""
     HANDLED = 52
+    GOT, SIDE, A, B = 58, 59, 60, 61
+    """The message that is under way (kind 0: none): its kind, from where it came, what it says."""
+    TURN_SIDE = 62
+    """From which side the next is taken first."""
+    R_OWED, S_OWED = 63, 64
+    """At the end of the row: tuples that are about to go, and have been taken off the number held already, so that
+    neighbours send others while they are still met."""
 
 
 class Board:
@@ -94,16 +101,16 @@ def place(starts, items, number):
     return low
 
 
-@jit("int64(int64[::1], int64, int64, int64, int64)")
+@jit("void(int64[::1], int64, int64, int64, int64)")
 def meet(seat, unit, chunk, low, high):
-    """Compare a chunk of ``unit`` with chunks ``low`` to ``high`` of the other (immediate scan, section 3.5)."""
+    """Begin to compare a chunk of ``unit`` with chunks ``low`` to ``high`` of the other (immediate scan, §3.5)."""
     board = seat[{BOARD}]
     other = 1 - unit
     theirs = board + 8 * {WIDTH_BOARD} * other
     if chunk < fetch(board, {WIDTH_BOARD} * unit + {MET}, np.int64):
         low = max(low, fetch(theirs, {MET}, np.int64))
     if low >= high:
-        return 0
+        return
     first = about_chunk(board, other, low, {FIRST})
     end = about_chunk(board, other, high - 1, {END})
     task = vector_at(seat[{TASK_ROOM}], 64)
@@ -139,7 +146,8 @@ def meet(seat, unit, chunk, low, high):
     task[{WORDS} + 1] = place(starts, items, end - 1) + 1
     task[{WORDS} + 2] = about_chunk(board, unit, chunk, {ORDER})
     task[{WORDS} + 3] = about_chunk(board, unit, chunk, {COUNT})
-    return run_task(seat, task, about_chunk(board, unit, chunk, {ABOUT_CHUNK}))
+    task[{WORDS} + 4] = 0
+    begin_task(seat, seat[{TASK_ROOM}], about_chunk(board, unit, chunk, {ABOUT_CHUNK}))
 
 
 @jit()
@@ -174,10 +182,18 @@ def tuples_of(seat, unit, chunk):
 
 
 @jit()
+def let_go(seat, unit, owed, count):
+    """Take tuples off the number held, unless they have been taken off it before."""
+    known = min(seat[owed], count)
+    seat[owed] -= known
+    resize(seat, unit, known - count)
+
+
+@jit()
 def drop_right(seat):
     """At the right end: let tuples of the first stream go that have expired (figure 13)."""
     while seat[{R_LOW}] < seat[{R_HIGH}] and seat[{R_LOW}] < seat[{R_GONE}]:
-        resize(seat, 0, -tuples_of(seat, 0, seat[{R_LOW}]))
+        let_go(seat, 0, {R_OWED}, tuples_of(seat, 0, seat[{R_LOW}]))
         seat[{R_LOW}] += 1
 
 
@@ -185,56 +201,62 @@ def drop_right(seat):
 def drop_left(seat):
     """At the left end: let tuples of the second stream go that have expired (figure 12)."""
     while seat[{S_LOW}] < seat[{S_HIGH}] and seat[{S_LOW}] < seat[{S_GONE}]:
-        resize(seat, 1, -tuples_of(seat, 1, seat[{S_LOW}]))
+        let_go(seat, 1, {S_OWED}, tuples_of(seat, 1, seat[{S_LOW}]))
         seat[{S_LOW}] += 1
     seat[{S_SENT}] = max(seat[{S_SENT}], seat[{S_LOW}])
 
 
 @jit()
-def process_left(seat, kind, a, b):
-    """Handle a message from the left (figure 9, lines 9 to 16)."""
+def begin_left(seat, kind, a, b):
+    """Begin with a message from the left (figure 9, lines 9 to 16)."""
     if kind == {DATA}:
-        code = meet(seat, 0, a, seat[{S_LOW}], seat[{S_HIGH}])
+        meet(seat, 0, a, seat[{S_LOW}], seat[{S_HIGH}])
+    elif kind == {HURRY}:
+        tell(seat, 0, {HURRY}, a, b)
+        if seat[{INDEX}] > b:
+            meet(seat, 0, a, seat[{S_LOW}], seat[{S_HIGH}])
+    return {DATA} <= kind <= {HURRY}
+
+
+@jit()
+def end_left(seat, kind, a):
+    """Do what is left to do with a message from the left when all have been met."""
+    if kind == {DATA}:
         seat[{R_HIGH}] = a + 1
         resize(seat, 0, tuples_of(seat, 0, a))
         if seat[{INDEX}] == seat[{LAST}]:
             drop_right(seat)
-        return code
-    if kind == {ACK}:
+    elif kind == {ACK}:
         seat[{S_LOW}] = a + 1
     elif kind == {EXPIRE}:
         seat[{S_GONE}] = a
         drop_left(seat)
     elif kind == {FLUSH}:
         seat[{R_FLUSH}] = a
-    elif kind == {HURRY}:
-        tell(seat, 0, {HURRY}, a, b)
-        if seat[{INDEX}] > b:
-            return meet(seat, 0, a, seat[{S_LOW}], seat[{S_HIGH}])
-    else:
-        return 64 + kind
-    return 0
 
 
 @jit()
-def process_right(seat, kind, a):
-    """Handle a message from the right (figure 9, lines 17 to 24, and figure 13)."""
+def begin_right(seat, kind, a):
+    """Begin with a message from the right (figure 9, lines 17 to 24, and figure 13)."""
     if kind == {DATA}:
-        code = meet(seat, 1, a, seat[{R_LOW}], seat[{R_HIGH}])
+        meet(seat, 1, a, seat[{R_LOW}], seat[{R_HIGH}])
+    return kind == {DATA} or kind == {EXPIRE} or kind == {FLUSH}
+
+
+@jit()
+def end_right(seat, kind, a):
+    """Do what is left to do with a message from the right when all have been met."""
+    if kind == {DATA}:
         seat[{S_HIGH}] = a + 1
         resize(seat, 1, tuples_of(seat, 1, a))
         tell(seat, 0, {ACK}, a, 0)
         if seat[{INDEX}] == 0:
             drop_left(seat)
-        return code
-    if kind == {EXPIRE}:
+    elif kind == {EXPIRE}:
         seat[{R_GONE}] = a
         drop_right(seat)
     elif kind == {FLUSH}:
         seat[{S_FLUSH}] = a
-    else:
-        return 64 + kind
-    return 0
 
 
 @jit()
@@ -275,60 +297,87 @@ def forward(seat):
 
 
 @jit()
-def handle(seat, side, message):
-    """Take a message from the left (side 0) or the right; 0: none, 1: handled, else what is wrong."""
+def receive(seat, side):
+    """Take a message from the left (side 0) or the right, and begin with it; idle if there is none."""
+    message = seat[{SCRATCH}] + 128
     if not has_room(seat, 0) or not pop(seat[{IN} + side], seat[{CAPACITY}], message):
-        return 0
+        return np.int64({STEP_IDLE})
     wake(seat[{NEXT} + 1 - side] if seat[{OUT} + 1 - side] != 0 else seat[{MAIN}])
     kind = fetch(message, 0, np.int64)
     a = fetch(message, 1, np.int64)
-    if side == 0:
-        code = process_left(seat, kind, a, fetch(message, 2, np.int64))
+    b = fetch(message, 2, np.int64)
+    seat[{NOW}] = 0
+    known = begin_left(seat, kind, a, b) if side == 0 else begin_right(seat, kind, a)
+    if not known:
+        return -(64 + kind)
+    seat[{GOT}] = kind
+    seat[{SIDE}] = side
+    seat[{A}] = a
+    seat[{B}] = b
+    return np.int64({STEP_DONE})
+
+
+@jit()
+def go_on(seat):
+    """Do a slice of what is under way; at its end go on to neighbours whatever is too much here."""
+    kind = seat[{GOT}]
+    if seat[{NOW}] != 0:
+        code = step_task(seat)
+        if code != {STEP_DONE}:
+            return np.int64({STEP_DONE}) if code == 3 else code
+        seat[{NOW}] = 0
+    if seat[{SIDE}] == 0:
+        end_left(seat, kind, seat[{A}])
     else:
-        code = process_right(seat, kind, a)
+        end_right(seat, kind, seat[{A}])
+    seat[{GOT}] = 0
     seat[{HANDLED}] += 1
-    return 1 if code <= 1 else code
+    seat[{TASKS}] += 1
+    if kind != {HURRY} or seat[{R_FLUSH}] > 0 or seat[{S_FLUSH}] > 0:
+        forward(seat)  # not after a hurry, or who has been hurried past would be met again
+    return np.int64({STEP_DONE})
+
+
+@jit("int64(int64[::1])")
+def shake_step(seat):
+    """Take a message, or do a slice of what one asks for; when there is nothing to do say so."""
+    began = nanoseconds(seat[{SCRATCH}] + 192)
+    if seat[{GOT}] != 0:
+        code = go_on(seat)
+        seat[{BUSY}] += nanoseconds(seat[{SCRATCH}] + 192) - began
+        return code
+    side = seat[{TURN_SIDE}]
+    if seat[{DELAY}] > 0:
+        side = wait_at_random(seat) & 1
+    code = receive(seat, side)
+    if code == {STEP_IDLE}:
+        code = receive(seat, 1 - side)
+    seat[{TURN_SIDE}] = 1 - side
+    if code != {STEP_IDLE}:
+        seat[{BUSY}] += nanoseconds(seat[{SCRATCH}] + 192) - began
+        return code
+    if (seat[{R_FLUSH}] > 0 or seat[{S_FLUSH}] > 0) and forward(seat):
+        return np.int64({STEP_DONE})
+    hand_over(seat)
+    if seat[{R_FLUSH}] == 0 and seat[{S_FLUSH}] == 0:
+        store_release(seat[{COUNTS}], 1, seat[{HANDLED}])
+    return np.int64({STEP_IDLE})
 
 
 @jit("int64(int64[::1])")
 def shake(seat):
     """Serve until told to stop (0), or until a message cannot be understood."""
-    message = seat[{SCRATCH}] + 128
-    clock = seat[{SCRATCH}] + 192
-    noise = np.uint64(seat[{INDEX}] + 1) * np.uint64(0x9E3779B97F4A7C15)
     turn = 0
-    side = 0
     while load_acquire(seat[{FLAGS}], 0) == 0:
-        if seat[{DELAY}] > 0:
-            noise ^= noise << np.uint64(13)
-            noise ^= noise >> np.uint64(7)
-            noise ^= noise << np.uint64(17)
-            if noise & np.uint64(3) == np.uint64(0):
-                usleep(np.int64((noise >> np.uint64(8)) % np.uint64(seat[{DELAY}])))
-            side = np.int64(noise >> np.uint64(40)) & 1
-        began = nanoseconds(clock)
-        done = handle(seat, side, message)
-        if done == 0:
-            done = handle(seat, 1 - side, message)
-        if done > 1:
-            return done
-        side = 1 - side
-        pending = seat[{R_FLUSH}] > 0 or seat[{S_FLUSH}] > 0
-        still = done == 1 and fetch(message, 0, np.int64) == {HURRY}  # or who has been hurried past would be met again
-        went = forward(seat) if (done == 1 and not still) or pending else False
-        if done == 1 or went:
-            seat[{BUSY}] += nanoseconds(clock) - began
-            seat[{TASKS}] += 1
+        code = shake_step(seat)
+        if code < 0:
+            return -code
+        if code == {STEP_DONE}:
             turn = 0
             continue
         if turn == 0:
-            hand_over(seat)
-            if seat[{R_FLUSH}] == 0 and seat[{S_FLUSH}] == 0:
-                store_release(seat[{COUNTS}], 1, seat[{HANDLED}])
             wake(seat[{MAIN}])
-        turn = rest(seat[{EVENT}], turn, seat[{SPINS}])
-        if turn == 0:
-            turn = 1
+        turn = max(1, rest(seat[{EVENT}], turn, seat[{SPINS}]))
     return 0
 
 
@@ -348,11 +397,15 @@ def is_quiet(seats, count, driven):
     return np.int64(handled == sent)
 
 
-@jit("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
-def await_quiet(tree, count, capacity, event, spins, out, seats, driven):
-    """Merge and read one message (1), or find that nothing is under way (2); 0 if neither for a while."""
+@jit("int64(int64[::1], int64, int64, int64, int64, int64, int64, int64)")
+def await_quiet(seat, tree, count, capacity, spins, out, seats, driven):
+    """Merge and read one message (1), or find that nothing is under way (2); 0 if neither for a while.
+
+    Meanwhile the steps of ``seat`` are done; less than 0: minus the kind of a message that it did not understand.
+    """
     turn = 0
     naps = 0
+    began = nanoseconds(seat[{SCRATCH}] + 192)
     quiet = False
     while naps < 2:
         for node in range(count - 1, 0, -1):
@@ -363,11 +416,19 @@ def await_quiet(tree, count, capacity, event, spins, out, seats, driven):
             return 1
         if quiet:
             return 2
+        code = shake_step(seat)
+        if code < 0:
+            return code
+        if code == {STEP_DONE}:
+            turn = 0
+            if nanoseconds(seat[{SCRATCH}] + 192) - began > {LONG}:
+                return 0
+            continue
         quiet = is_quiet(seats, count, driven) != 0
         if quiet:
             continue
         before = turn
-        turn = rest(event, turn, spins)
+        turn = rest(seat[{MAIN}], turn, spins)
         if turn < before:
             naps += 1
     return 0
@@ -385,6 +446,7 @@ def handshake_kernels() -> Any:
         "TASK_ROOM": Stand.TASK,
         "PROBE_ROOM": Stand.PROBE,
         "PAIR_ROOM": Stand.PAIR,
+        **step_words(),
         **{f"{name}_TASK": value for name, value in vars(Task).items() if isinstance(value, int)},
     }
     return load_source(crew_source() + filled_in(_SOURCE, [Message, Task, Seat, Chunk, Stand, Board, Signal], words))
