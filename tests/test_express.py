@@ -74,10 +74,14 @@ def counted(monkeypatch):
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("nulls", [0.0, 0.03], ids=["no nulls", "nulls"])
 @pytest.mark.parametrize("index", ["auto", "scan"])
-def test_few_tuples_meet_the_same_partners(condition, nulls, index):
+@pytest.mark.parametrize("engine", ["kang", "cell", "grid"])
+def test_few_tuples_meet_the_same_partners(condition, nulls, index, engine, monkeypatch):
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
+    if engine != "kang":  # how much is little, so that workers are woken for some pushes and not for others
+        monkeypatch.setattr(f"crosswind.engine.{engine}.ALONE", 250 if index == "scan" else 200)
+    options = {"kang": {}, "cell": {"workers": 3}, "grid": {"layout": [(1, 2), (2, 1), (2, 2)][seed % 3]}}[engine]
     types = {name: kinds[rng.integers(len(kinds))] for name, kinds in TYPES.items()}
     tables = {name: tuples(rng, types, 500, nulls) for name in "RS"}
     sql = (
@@ -85,7 +89,7 @@ def test_few_tuples_meet_the_same_partners(condition, nulls, index):
         f"WHERE {CONDITIONS[condition]}"
     )
     schemas = {name: table.schema for name, table in tables.items()}
-    with cw.open(sql, schemas, lateness=500, engine="kang", index=index, basic_window=64) as join:
+    with cw.open(sql, schemas, lateness=500, engine=engine, index=index, basic_window=64, **options) as join:
         found, express = live(join, tables, rng)
     roles = (
         Role("R", "R", Window("range", Fraction(90))),
@@ -101,7 +105,7 @@ def test_few_tuples_meet_the_same_partners(condition, nulls, index):
     assert_same(expected, pa.concat_tables(found), f"seed {seed} {types}")
     boxed = condition != "one" or pa.types.is_integer(types["x"])
     plain = boxed and types["x"] != pa.int16() and types["p"] != pa.bool_() and not nulls
-    assert express > 100 or not plain, f"seed {seed} {types}"
+    assert express > (100 if engine == "kang" else 30) or not plain, f"seed {seed} {types}"
 
 
 @pytest.mark.parametrize(

@@ -456,7 +456,7 @@ def test_ctrl_c_is_heard(engine):
 def test_a_program_may_end_with_joins_open():
     code = INTERRUPTED.split("with cw.open")[0] + (
         "join = cw.open(sql, schemas, engine='cell', workers=2)\n"
-        "join.push('R', {k: v[:4000] for k, v in batch.items()}), join.push('S', few)\n"
+        "join.push('R', batch), join.push('S', {k: v[:200] for k, v in batch.items()})\n"
         "assert len(threading.enumerate()) == 2\nprint('end')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)

@@ -25,6 +25,7 @@ from crosswind.engine.inquiry import Inquirer, Inquiry, Phase
 from crosswind.engine.intake import Intake
 from crosswind.engine.kang import Kang
 from crosswind.engine.partition import Partition
+from crosswind.engine.probe import Prober
 from crosswind.engine.strategy import AtOnce, Matches, Numbers, RowMaker, Shift
 from crosswind.engine.team import Team
 from crosswind.engine.workers import Crew
@@ -34,8 +35,8 @@ from crosswind.window.join_window import Residents
 
 __all__ = ["ALONE", "LOOKED_AT", "ROOM", "Cell", "Staff"]
 
-ALONE = 400_000
-"""Comparisons that the coordinator makes faster than it wakes a worker."""
+ALONE = 12_000_000
+"""Comparisons that the coordinator makes faster than others and it get ready to share them."""
 
 LOOKED_AT = 64
 """Comparisons that a probe makes in an arranged run, or about."""
@@ -83,7 +84,7 @@ class Cell(AtOnce):
         self._inquirers = [Inquirer(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
         lanes = [[(worker, 0)] for worker in range(workers)]
         self._team = Team(Crew(self.name, workers, max(ROOM, basic_window), lanes))
-        self._alone = ALONE
+        self._alone, self._scanned = ALONE, scanned
         self._staff = Staff(workers, adaptive)
         self._partitions = [Partition(self._staff.active) for _ in range(2)]
 
@@ -105,6 +106,15 @@ class Cell(AtOnce):
         lanes = [(worker, 1) for worker, task in enumerate(tasks) if task]
         self._team.crew.start(self._staff.active)
         yield from self._team.answer(unit, inquiry, tasks, lanes, [residents] * len(tasks))
+
+    def prober(self, unit: int) -> Prober:
+        """Return what the coordinator finds the partners of tuples of ``unit`` with."""
+        return self._own.prober(unit)
+
+    def is_little(self, unit: int, count: int) -> bool:
+        """Whether so few tuples of ``unit`` are looked for that nobody is woken for them, at the first glance."""
+        self._team.crew.check()
+        return count * (len(self.windows[1 - unit]) if self._scanned else LOOKED_AT) < self._alone
 
     def _deal(self, unit: int, inquiry: Inquiry, residents: Residents, loose: npt.NDArray[np.int64]) -> list[int]:
         """Return a task for each active worker: its share of what is scanned, then others', and of probes elsewhere."""

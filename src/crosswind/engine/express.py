@@ -15,8 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crosswind.engine.intake import TIMES, Intake
-from crosswind.engine.kang import Kang
 from crosswind.engine.result import Materialiser
+from crosswind.engine.segments import SegmentedWindow
+from crosswind.engine.strategy import Strategy, Window
+from crosswind.window.basic import BasicWindow
+from crosswind.window.join_window import JoinWindow
 from crosswind.window.vector import address
 
 __all__ = ["FEW", "Express"]
@@ -34,15 +37,16 @@ class Express:
         The unit.
     intake : Intake
         Says where its tuples keep what, all of it plain.
-    kang : Kang
-        Windows, and the search in them.
+    strategy : Strategy
+        Has windows, looks for few tuples alone, and says how few.
     materialiser : Materialiser
         Makes rows, of plain columns.
     """
 
-    def __init__(self, unit: int, intake: Intake, kang: Kang, materialiser: Materialiser) -> None:
-        self._kang, self._other = kang, 1 - unit
-        self._window, self._prober = kang.windows[unit], kang.prober(unit)
+    def __init__(self, unit: int, intake: Intake, strategy: Strategy, materialiser: Materialiser) -> None:
+        self._strategy, self._unit = strategy, unit
+        self._window, self._prober = strategy.windows[unit], strategy.prober(unit)
+        self._searched = _segments(strategy.windows[1 - unit])
         self._materialiser = materialiser
         stored = intake.plain_columns() or []
         self._names = tuple(dict.fromkeys([*(name for name, _ in stored), *intake.probe_names]))
@@ -59,9 +63,10 @@ class Express:
         self._partners = [index for own, index in self._shown if not own and index != TIMES]
 
     @staticmethod
-    def of(unit: int, intakes: list[Intake], strategy: object, materialiser: Materialiser) -> Express | None:
+    def of(unit: int, intakes: list[Intake], strategy: Strategy, materialiser: Materialiser) -> Express | None:
         """Return the express way of ``unit``, if the join is plain enough."""
-        if not isinstance(strategy, Kang) or not materialiser.is_plain or not strategy.prober(unit).is_plain:
+        prober = strategy.prober(unit)
+        if prober is None or not prober.is_plain or not materialiser.is_plain:
             return None
         if any(intake.plain_columns() is None for intake in intakes):
             return None
@@ -74,8 +79,8 @@ class Express:
         from crosswind.kernel.arrange import put_columns
 
         count = len(times)
-        basic, residents = self._window.open_for(count), self._kang.windows[self._other].residents()
-        if basic is None:
+        homes = self._homes(count)
+        if homes is None or self._prober is None or not self._strategy.is_little(self._unit, count):
             return None
         at = []
         for name, width in zip(self._names, self._widths, strict=True):
@@ -89,21 +94,49 @@ class Express:
         for place in self._leaves:
             ins += (at[place], 0, 0)
         tables = []
-        if any(residents.nulls[index] for index in self._partners):
+        views = [segment.residents() for segment in self._searched]
+        if any(residents.nulls[index] for residents in views for index in self._partners):
             return None
-        for found in self._prober.find_at(ins, count, begin, residents):
-            probes, (which, rows) = address(found.probes), found.at
-            sources = []
-            for own, index in self._shown:
-                if own:
-                    sources.append((begin if index == TIMES else at[index], 0, 0, probes))
-                else:
-                    table = residents.times_at if index == TIMES else residents.column_at(index)
-                    sources.append((0, table, which, rows))
-            tables.append(self._materialiser.table_at(sources, len(found)))
-        jobs = [begin, basic.targets[0], 8]
-        for (place, what), target in zip(self._stored, basic.targets[1:], strict=True):
-            jobs += (at[place], target, what)
-        put_columns(jobs, basic.length, count)
-        self._window.take_in(count, ends)
+        for residents in views:
+            for found in self._prober.find_at(ins, count, begin, residents):
+                probes, (which, rows) = address(found.probes), found.at
+                sources = []
+                for own, index in self._shown:
+                    if own:
+                        sources.append((begin if index == TIMES else at[index], 0, 0, probes))
+                    else:
+                        table = residents.times_at if index == TIMES else residents.column_at(index)
+                        sources.append((0, table, which, rows))
+                tables.append(self._materialiser.table_at(sources, len(found)))
+        for segment, basic, start, stop in homes:
+            jobs = [begin + 8 * start, basic.targets[0], 8]
+            for (place, what), target in zip(self._stored, basic.targets[1:], strict=True):
+                jobs += (at[place] + start * self._widths[place], target, what)
+            put_columns(jobs, basic.length, stop - start)
+            segment.take_in(stop - start, ends)
+        if isinstance(self._window, SegmentedWindow):
+            self._window.dealt(count)
         return tables
+
+    def _homes(self, count: int) -> list[tuple[JoinWindow, BasicWindow, int, int]] | None:
+        """Return where new tuples will wait: a segment, its open basic window, which tuples. None: there is no room."""
+        window = self._window
+        if isinstance(window, JoinWindow):
+            basic = window.open_for(count)
+            return None if basic is None else [(window, basic, 0, count)]
+        if not isinstance(window, SegmentedWindow):
+            return None
+        homes = []
+        for part in window.parts(count):
+            segment = window.segments[part.segment]
+            basic = segment.open_for(part.stop - part.start)
+            if basic is None:
+                return None
+            homes.append((segment, basic, part.start, part.stop))
+        return homes
+
+
+def _segments(window: Window) -> tuple[JoinWindow, ...]:
+    if isinstance(window, SegmentedWindow):
+        return window.segments
+    return (window,) if isinstance(window, JoinWindow) else ()

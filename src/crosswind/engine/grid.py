@@ -21,6 +21,7 @@ from crosswind.engine.cell import ALONE, LOOKED_AT, ROOM
 from crosswind.engine.index import Index
 from crosswind.engine.inquiry import Inquirer, Inquiry
 from crosswind.engine.intake import Intake
+from crosswind.engine.probe import Prober
 from crosswind.engine.segments import SegmentedWindow
 from crosswind.engine.strategy import AtOnce, Matches, Numbers, RowMaker, Shift
 from crosswind.engine.team import Team
@@ -92,7 +93,7 @@ class Grid(AtOnce):
         )
         self._inquirers = [Inquirer(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
         self._team = Team(Crew(self.name, self._workers, max(ROOM, basic_window), self._lanes()))
-        self._alone = ALONE
+        self._alone, self._scanned = ALONE, scanned
 
     # -- who stands where ------------------------------------------------------
 
@@ -154,6 +155,15 @@ class Grid(AtOnce):
         self._team.crew.start(self._workers)
         seen = (1 - unit, other.generation)
         yield from self._team.answer(unit, inquiry, tasks, self._ways(unit, len(block)), looked_in, seen)
+
+    def prober(self, unit: int) -> Prober:
+        """Return what the caller finds the partners of tuples of ``unit`` with, segment by segment."""
+        return self._inquirers[unit]
+
+    def is_little(self, unit: int, count: int) -> bool:
+        """Whether so few tuples of ``unit`` are looked for that nobody is woken for them, at the first glance."""
+        self._team.crew.check()
+        return count * (len(self.windows[1 - unit]) if self._scanned else LOOKED_AT) < self._alone
 
     def make_rows(self, maker: RowMaker) -> None:
         """Let threads make rows beside the workers."""

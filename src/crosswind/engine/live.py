@@ -118,10 +118,12 @@ class LiveJoin:
             self._strategy = self._choice.build(plan, self._intakes, index, basic_window, self._counted)
         self._outer = Outer.of(plan, self._intakes)
         self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
-        self._express = {} if self._counted or self._outer is not None or plan.terms else self._express_ways()
+        self._express = {} if self._counted or self._outer is not None else self._express_ways()
         self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
 
     def _express_ways(self) -> dict[str, Express]:
+        if isinstance(self._strategy, Routes):
+            return {}
         ways = {
             name: Express.of(units[0], self._intakes, self._strategy, self._materialisers[0])
             for name, units in self._units.items()

@@ -82,7 +82,11 @@ class SegmentedWindow:
         parts = self.parts(len(block))
         for segment, start, stop in parts:
             self.segments[segment].append(block if stop - start == len(block) else block.slice(start, stop))
-        self._next = (self._next + len(block)) % len(self.segments)
+        self.dealt(len(block))
+
+    def dealt(self, count: int) -> None:
+        """Note that ``count`` tuples have been dealt out as :meth:`parts` says."""
+        self._next = (self._next + count) % len(self.segments)
 
     def expire(self, oldest_time: int | None, oldest_number: int | None) -> int:
         """Note what may go; it goes when all who share a segment have seen that. Returns 0: nothing yet."""

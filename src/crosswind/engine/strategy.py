@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ import numpy.typing as npt
 from crosswind.engine.index import Index
 from crosswind.window.block import Block
 from crosswind.window.join_window import Resident, Residents
+
+if TYPE_CHECKING:
+    from crosswind.engine.probe import Prober
 
 __all__ = ["AtOnce", "Late", "Matches", "Numbers", "PairFaultError", "RowMaker", "Shift", "Strategy"]
 
@@ -111,6 +114,14 @@ class AtOnce:
     def make_rows(self, maker: RowMaker) -> None:
         """Let results be made where that can go on beside the search."""
 
+    def prober(self, unit: int) -> Prober | None:  # noqa: ARG002
+        """Return what finds the partners of few tuples of ``unit`` without anybody's help: nothing does."""
+        return None
+
+    def is_little(self, unit: int, count: int) -> bool:  # noqa: ARG002
+        """Whether the partners of ``count`` tuples are best looked for alone."""
+        return False
+
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` wait in its window."""
         self.windows[unit].append(block)
@@ -161,6 +172,12 @@ class Strategy(Protocol):
 
     def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:
         """Find the partners of new tuples of ``unit`` in the window of the other unit."""
+
+    def prober(self, unit: int) -> Prober | None:
+        """Return what finds the partners of few tuples of ``unit`` without anybody's help, if that can be done."""
+
+    def is_little(self, unit: int, count: int) -> bool:
+        """Whether the partners of ``count`` tuples of ``unit`` are best looked for alone."""
 
     def make_rows(self, maker: RowMaker) -> None:
         """Let results be made where that can go on beside the search."""
