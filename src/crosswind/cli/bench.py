@@ -288,7 +288,7 @@ def calibrate(as_json: bool, **sizes: Any) -> None:
 @_numbers("--workers", "1,2", "Numbers of workers.")
 @_number("--rate", 1_000, "Tuples/s of event time, of each stream.")
 @_number("--window", 900, "Length of the windows, seconds.")
-@_number("--batch", 250, "Tuples in a push.")
+@_number("--batch", 1_000, "Tuples in a push: a second of the streams.")
 @_seconds("--seconds", 1.5, "Time spent in each run.")
 @_rounds
 @_number("--latency-rate", 2_500, "Tuples/s of the streams that are played in real time.")

@@ -142,6 +142,10 @@ class Cell(AtOnce):
             tasks.append(inquiry.task(residents, phases) if phases else 0)
         return tasks
 
+    def share_all(self) -> None:
+        """Let workers share whatever comes, however little: what that costs is to be measured."""
+        self._alone = 0
+
     def make_rows(self, maker: RowMaker) -> None:
         """Let threads make rows beside the workers."""
         self._team.maker = maker

@@ -165,6 +165,10 @@ class Grid(AtOnce):
         self._team.crew.check()
         return count * (len(self.windows[1 - unit]) if self._scanned else LOOKED_AT) < self._alone
 
+    def share_all(self) -> None:
+        """Let workers share whatever comes, however little: what that costs is to be measured."""
+        self._alone = 0
+
     def make_rows(self, maker: RowMaker) -> None:
         """Let threads make rows beside the workers."""
         self._team.maker = maker

@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from crosswind.bench.live import LiveJoin
+from crosswind.engine.cell import Cell
+from crosswind.engine.grid import Grid
 from crosswind.lab.loads import PLAIN, Loaded, ns_a_tuple
 
 __all__ = ["Costs", "measure_costs", "scan_costs"]
@@ -79,6 +81,9 @@ def _taken(window: int, batch: int, condition: str, **options: Any) -> float:
     """Return the nanoseconds a tuple takes in windows of ``window`` tuples."""
     workload = Loaded(_RATE, window * 1_000_000 // _RATE, condition=condition)
     live = LiveJoin(workload, "scan", batch, **options)
+    strategy = live.join._strategy
+    if isinstance(strategy, Cell | Grid):
+        strategy.share_all()
     try:
         return ns_a_tuple(live, batch, seconds=0.04, rounds=7)
     finally:
