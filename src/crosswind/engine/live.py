@@ -49,6 +49,9 @@ __all__ = ["LiveJoin", "Results"]
 Results = list[tuple[int, pa.Table]]
 """Tables of results, each with the number of its query."""
 
+_GATHERED = 1 << 15
+"""Matches that are met late and kept until rows are made of them, or a few more."""
+
 
 class LiveJoin:
     """What all live joins have in common: streams, windows, watermarks, counters."""
@@ -674,7 +677,17 @@ class LiveJoin:
         """Make rows of what was found for tuples that are not met at once."""
         if not found:
             return []
-        results: Results = [(0, self._rows_of(late.unit, late.block, late.matches)) for late in found]
+        results: Results = []
+        parts: list[Mapping[int, Place]] = []
+        count = 0
+        for late in found:  # many, and small: rows of several are made at one go
+            parts.append(pair_of(late.unit, late.block, late.matches.copy()))
+            count += len(late.matches)
+            if count >= _GATHERED:
+                results.append((0, self._materialisers[0].table(parts, count)))
+                parts, count = [], 0
+        if count:
+            results.append((0, self._materialisers[0].table(parts, count)))
         self._admission.note(sum(table.num_rows for _, table in results))
         return results
 
