@@ -32,6 +32,7 @@ from crosswind.engine.workers import Crew
 from crosswind.plan.compile import Plan
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
+from crosswind.window.vector import address
 
 __all__ = ["ALONE", "LOOKED_AT", "ROOM", "Cell", "Staff"]
 
@@ -139,7 +140,7 @@ class Cell(AtOnce):
             if arranged:
                 mine = inquiry.probes(worker * size // active, (worker + 1) * size // active, residents)
                 phases += [(a, b, *mine, 0) for a, b in arranged if mine[1]]
-            tasks.append(inquiry.task(residents, phases) if phases else 0)
+            tasks.append(address(inquiry.task(residents, phases)) if phases else 0)
         return tasks
 
     def share_all(self) -> None:

@@ -17,6 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from crosswind.engine.cell import ALONE, LOOKED_AT, ROOM
 from crosswind.engine.index import Index
 from crosswind.engine.inquiry import Inquirer, Inquiry
@@ -29,6 +32,7 @@ from crosswind.engine.workers import Crew
 from crosswind.plan.compile import Plan
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow, Residents
+from crosswind.window.vector import address
 
 __all__ = ["Deal", "Grid"]
 
@@ -149,9 +153,14 @@ class Grid(AtOnce):
             return
         tasks = [0] * self._workers
         looked_in = [residents[0]] * self._workers
+        dealt = []
         for deal in self._deal(unit, len(block)):
             looked_in[deal.worker] = residents[deal.segment]
-            tasks[deal.worker] = _task(inquiry, deal.start, deal.stop, residents[deal.segment])
+            task = _task(inquiry, deal, residents[deal.segment])
+            if task is not None:
+                tasks[deal.worker] = address(task)
+                dealt.append(task)
+        inquiry.ring(dealt)
         self._team.crew.start(self._workers)
         seen = (1 - unit, other.generation)
         yield from self._team.answer(unit, inquiry, tasks, self._ways(unit, len(block)), looked_in, seen)
@@ -202,13 +211,15 @@ def _work(residents: Residents) -> int:
     return int(residents.runs[loose, 0].sum()) + LOOKED_AT * int((~loose).sum())
 
 
-def _task(inquiry: Inquiry, start: int, stop: int, residents: Residents) -> int:
-    """Return the task to look for tuples ``start`` to ``stop`` in ``residents`` (0: nothing to do)."""
+def _task(inquiry: Inquiry, deal: Deal, residents: Residents) -> npt.NDArray[np.int64] | None:
+    """Return the task of a worker, of which others may take a part; None: there is nothing to do."""
     from crosswind.kernel.crew import Task
 
     if not residents.items:
-        return 0
-    probes = inquiry.probes(start, stop, residents)
+        return None
+    probes = inquiry.probes(deal.start, deal.stop, residents)
     if inquiry.kind == Task.BOX and not probes[1]:
-        return 0
-    return inquiry.task(residents, [(0, len(residents.items), *probes, 0)])
+        return None
+    everything = (0, len(residents.items))
+    (cursor,) = inquiry.cursors([everything])
+    return inquiry.task(residents, [(*everything, *probes, cursor)], deal.worker)

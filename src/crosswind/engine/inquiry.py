@@ -169,8 +169,15 @@ class Inquiry:
         words[Task.SLICE] = 1
         return words
 
-    def task(self, residents: Residents, phases: Sequence[Phase]) -> int:
-        """Return the address of a task: to look for probes in basic windows of ``residents``."""
+    def ring(self, tasks: Sequence[npt.NDArray[np.int64]]) -> None:
+        """Let whoever is done with one of ``tasks`` go on with the next, and so on to the one it began with."""
+        from crosswind.kernel.crew import Task
+
+        for words, following in zip(tasks, [*tasks[1:], *tasks[:1]], strict=True):
+            words[Task.NEXT] = address(following)
+
+    def task(self, residents: Residents, phases: Sequence[Phase], about: int = 0) -> npt.NDArray[np.int64]:
+        """Return a task: to look for probes in basic windows of ``residents``; ``about`` comes with what is found."""
         from crosswind.kernel.crew import Task
 
         words = np.concatenate([self.template(), np.zeros(Task.PHASE_WORDS * len(phases), dtype=np.int64)])
@@ -186,11 +193,11 @@ class Inquiry:
                 words[Task.NEED] = int(lengths.max())
         longest = int(residents.runs[:, 0].max())
         words[Task.SLICE] = max(1, min(_SLICE_MAX, _SLICE_PAIRS // (longest * self.size)))
-        words[Task.PHASES] = len(phases)
+        words[Task.PHASES], words[Task.ABOUT] = len(phases), about
         flat = np.array(phases, dtype=np.int64).reshape(-1)
         words[Task.WORDS : Task.WORDS + len(flat)] = flat
         self.kept += [words, residents]
-        return address(words)
+        return words
 
 
 def _wide(table: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

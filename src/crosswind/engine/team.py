@@ -60,7 +60,7 @@ class Team:
         lanes : sequence of (int, int)
             Into which lanes to send the notice, and how many workers it passes there.
         residents : sequence of Residents
-            In which basic windows each worker looks.
+            In which basic windows the tasks look, by the word that says whose they are.
         seen : (int, int)
             A unit (-1: none), and the horizon of its window that workers then have seen.
         """
@@ -83,11 +83,11 @@ class Team:
                     fault = fault or posted
                     self.crew.cancel(True)
                 elif fault is None and self.maker is not None and posted.b >= _ASIDE:
-                    making.append(self._pool().submit(self._make, unit, inquiry, posted, residents[posted.worker]))
+                    making.append(self._pool().submit(self._make, unit, inquiry, posted, residents[posted.c]))
                 else:
                     if fault is None:
                         found = self.crew.matches(posted.worker, posted.a, posted.b)
-                        yield Matches(residents[posted.worker], *found)
+                        yield Matches(residents[posted.c], *found)
                     self.crew.give_back(posted.worker, posted.a)
             for made in making:
                 yield made.result()

@@ -63,6 +63,8 @@ class Seat:
     """Address of the task that is under way (0: none); then its phase, whether more of that is to be begun, and how
     far what was begun goes."""
     PHASE, FRESH, UNTIL = 53, 54, 57
+    FIRST = 65
+    """Address of the task that was begun with."""
     NOTICE = 55
     """Address of the notice that the task came with."""
     NOISE = 56
@@ -104,7 +106,11 @@ class Task:
     SLICE = 14
     """Basic windows that are looked through before anything else is thought of, such as being called off."""
     PHASES = 15
-    WORDS = 16
+    NEXT = 16
+    """Address of the task to go on with (0: none), until it is the one that was begun with."""
+    ABOUT = 17
+    """A word on whose matches these are."""
+    WORDS = 18
     PHASE_WORDS = 5
     BOX, PAIRS = 1, 2
 
@@ -132,6 +138,13 @@ from crosswind.kernel.runtime import fetch
 def give(seat, kind, a, b, c):
     """Post a message to the coordinator; there is room for all that can be under way."""
     push(seat[{RESULTS}], seat[{CAPACITY}], kind + {KINDS} * seat[{INDEX}], a, b, c)
+    wake(seat[{MAIN}])
+
+
+@jit()
+def give_about(seat, kind, a, b, c):
+    """Post a message in the name of whoever it is about."""
+    push(seat[{RESULTS}], seat[{CAPACITY}], kind + {KINDS} * seat[{ABOUT}], a, b, c)
     wake(seat[{MAIN}])
 
 
@@ -226,6 +239,16 @@ def begin_task(seat, task, about):
     seat[{FRESH}] = 1
 
 
+@jit()
+def next_task(seat):
+    """Go on with the next task of the ring, if there is one that has not been gone through."""
+    task = fetch(seat[{NOW}], {NEXT_TASK}, np.int64)
+    if task == 0 or task == seat[{FIRST}]:
+        return False
+    begin_task(seat, task, fetch(task, {ABOUT_TASK}, np.int64))
+    return True
+
+
 @jit("int64(int64[::1])")
 def step_task(seat):
     """Do a slice of the task that is under way: done, stuck, or more (3); given up or with a fault it is done, too.
@@ -239,7 +262,7 @@ def step_task(seat):
             seat[{FILLED}] = 0
             return {STEP_DONE}
         if seat[{PHASE}] >= task[{PHASES}]:
-            return {STEP_DONE}
+            return 3 if next_task(seat) else {STEP_DONE}
         at = {WORDS} + {PHASE_WORDS} * seat[{PHASE}]
         first, last, order, count, cursor = task[at], task[at + 1], task[at + 2], task[at + 3], task[at + 4]
         if seat[{FRESH}] != 0:
@@ -266,7 +289,7 @@ def step_task(seat):
     if found < 0:
         fault = seat[{SCRATCH}] + (0 if task[{KIND}] == {PAIRS} else 64)
         seat[{FILLED}] = 0
-        give(seat, {FAULT}, fetch(fault, 3, np.int64), fetch(fault, 4, np.int64), fetch(fault, 5, np.int64))
+        give_about(seat, {FAULT}, fetch(fault, 3, np.int64), fetch(fault, 4, np.int64), fetch(fault, 5, np.int64))
         return {STEP_DONE}
     seat[{FILLED}] += found
     if state[0] == until and until < last:
@@ -314,8 +337,9 @@ def take_notice(seat):
     seat[{NOTICE}] = notice
     task = fetch(notice, 2 + seat[{INDEX}], np.int64)
     seat[{NOW}] = 0
+    seat[{FIRST}] = task
     if task != 0:
-        begin_task(seat, task, 0)
+        begin_task(seat, task, fetch(task, {ABOUT_TASK}, np.int64))
     return np.int64({STEP_DONE})
 
 
@@ -424,8 +448,8 @@ def crew_source() -> str:
     """Return the source of the loop, with the places of words filled in."""
     from crosswind.plan.physical import PROBE_GROUP
 
-    words = {"GROUP": PROBE_GROUP, "WORDS": Task.WORDS, **step_words()}
-    return filled_in(_SOURCE, [Message, Seat, Task], words)
+    words = {"GROUP": PROBE_GROUP, "WORDS": Task.WORDS, "NEXT_TASK": Task.NEXT, "ABOUT_TASK": Task.ABOUT}
+    return filled_in(_SOURCE, [Message, Task, Seat], words | step_words())
 
 
 def step_words() -> dict[str, int]:
