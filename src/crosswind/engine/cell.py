@@ -39,8 +39,8 @@ __all__ = ["ALONE", "LOOKED_AT", "ROOM", "Cell", "Staff"]
 ALONE = 12_000_000
 """Comparisons that the coordinator makes faster than others and it get ready to share them."""
 
-LOOKED_AT = 64
-"""Comparisons that a probe makes in an arranged run, or about."""
+LOOKED_AT = 2_048
+"""Comparisons that could be made in the time that a probe needs for an arranged run, or about."""
 
 ROOM = 1 << 15
 """Matches in a buffer."""

@@ -82,7 +82,7 @@ class Team:
                 elif posted.kind == Message.FAULT:
                     fault = fault or posted
                     self.crew.cancel(True)
-                elif fault is None and self.maker is not None and posted.b >= _ASIDE:
+                elif fault is None and self.maker is not None and posted.b >= _ASIDE and self.crew.count > 1:
                     making.append(self._pool().submit(self._make, unit, inquiry, posted, residents[posted.c]))
                 else:
                     if fault is None:
