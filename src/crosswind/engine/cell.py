@@ -34,13 +34,16 @@ from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import address
 
-__all__ = ["ALONE", "LOOKED_AT", "ROOM", "Cell", "Staff"]
+__all__ = ["ALONE", "LOOKED_AT", "PORTIONS", "ROOM", "Cell", "Staff"]
 
 ALONE = 12_000_000
 """Comparisons that the coordinator makes faster than others and it get ready to share them."""
 
 LOOKED_AT = 2_048
 """Comparisons that could be made in the time that a probe needs for an arranged run, or about."""
+
+PORTIONS = 8
+"""A worker's share of the probes of arranged runs is cut into as many portions, so that others can take some."""
 
 ROOM = 1 << 15
 """Matches in a buffer."""
@@ -130,16 +133,13 @@ class Cell(AtOnce):
         shares: list[list[Phase]] = []
         for worker in range(active):
             first, end = partition.share(worker)
-            stretches = _stretches(loose[first:end])
-            shares.append(
-                [(a, b, *everyone, at) for (a, b), at in zip(stretches, inquiry.cursors(stretches), strict=True)]
-            )
+            shares.append(_phases(inquiry, _stretches(loose[first:end]), everyone))
+        searched = inquiry.portions(0, size, residents, PORTIONS * active) if arranged else []
+        for k, portion in enumerate(searched):
+            shares[k * active // len(searched)] += _phases(inquiry, arranged, portion)
         tasks = []
         for worker in range(active):
             phases = [phase for turn in range(active) for phase in shares[(worker + turn) % active]]
-            if arranged:
-                mine = inquiry.probes(worker * size // active, (worker + 1) * size // active, residents)
-                phases += [(a, b, *mine, 0) for a, b in arranged if mine[1]]
             tasks.append(address(inquiry.task(residents, phases)) if phases else 0)
         return tasks
 
@@ -203,6 +203,11 @@ class Staff:
         elif self.active > 1 and load * self.active / (self.active - 1) < self.IDLE:
             self.active -= 1
         self._began, self._spent = now, 0.0
+
+
+def _phases(inquiry: Inquiry, stretches: list[tuple[int, int]], probes: tuple[int, int]) -> list[Phase]:
+    """Return phases that look for ``probes`` in stretches of basic windows, each to be shared by all who have it."""
+    return [(a, b, *probes, at) for (a, b), at in zip(stretches, inquiry.cursors(stretches), strict=True)]
 
 
 def _stretches(numbers: npt.NDArray[np.int64]) -> list[tuple[int, int]]:

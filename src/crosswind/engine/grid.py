@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.cell import ALONE, LOOKED_AT, ROOM
+from crosswind.engine.cell import ALONE, LOOKED_AT, PORTIONS, ROOM
 from crosswind.engine.index import Index
 from crosswind.engine.inquiry import Inquirer, Inquiry
 from crosswind.engine.intake import Intake
@@ -213,13 +213,10 @@ def _work(residents: Residents) -> int:
 
 def _task(inquiry: Inquiry, deal: Deal, residents: Residents) -> npt.NDArray[np.int64] | None:
     """Return the task of a worker, of which others may take a part; None: there is nothing to do."""
-    from crosswind.kernel.crew import Task
-
     if not residents.items:
         return None
-    probes = inquiry.probes(deal.start, deal.stop, residents)
-    if inquiry.kind == Task.BOX and not probes[1]:
-        return None
     everything = (0, len(residents.items))
-    (cursor,) = inquiry.cursors([everything])
-    return inquiry.task(residents, [(*everything, *probes, cursor)], deal.worker)
+    portions = inquiry.portions(deal.start, deal.stop, residents, PORTIONS if residents.runs[:, 5].any() else 1)
+    cursors = inquiry.cursors([everything] * len(portions))
+    phases = [(*everything, *probes, cursor) for probes, cursor in zip(portions, cursors, strict=True)]
+    return inquiry.task(residents, phases, deal.worker) if phases else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ __all__ = ["Inquirer", "Inquiry", "Phase"]
 
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
+
+_PORTION = 64
+"""Probes that are worth a portion of their own."""
 
 _SLICE_PAIRS = 1 << 24
 """Pairs that are compared at a stretch, or about: a millisecond."""
@@ -142,6 +146,19 @@ class Inquiry:
             return first, end
         cut = np.searchsorted(self.present, [first, end])
         return self.ordered(self.present[cut[0] : cut[1]], residents)
+
+    def portions(self, first: int, end: int, residents: Residents, count: int) -> list[tuple[int, int]]:
+        """Return how phases name tuples ``first`` to ``end`` of the block in about ``count`` portions.
+
+        Each is of neighbouring cells, so that what one looks at stays in the cache. Few tuples are one portion.
+        """
+        from crosswind.kernel.crew import Task
+
+        begin, size = self.probes(first, end, residents)
+        if self.kind == Task.PAIRS or size < _PORTION * count:
+            return [(begin, size)] if size else []
+        cuts = [size * k // count for k in range(count + 1)]
+        return [(begin + 8 * a, b - a) for a, b in pairwise(cuts)]
 
     def ordered(self, order: npt.NDArray[np.int64], residents: Residents) -> tuple[int, int]:
         """Return the address and number of probes, put in the order of the cells where there are some."""

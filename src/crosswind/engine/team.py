@@ -20,6 +20,9 @@ __all__ = ["Team"]
 _ASIDE = 4096
 """Matches from which on their rows are made by another thread."""
 
+_WORKERS_A_MAKER = 4
+"""Workers to one such thread: rows take a fraction of the search, and with fewer workers the caller makes them."""
+
 _GIVE_UP_S = 30.0
 """How long workers may take to give a task up; the slice they are in takes far less."""
 
@@ -37,6 +40,7 @@ class Team:
         self.crew = crew
         self.maker: RowMaker | None = None
         self._threads: ThreadPoolExecutor | None = None
+        self._makers = min(crew.count, cores()) // _WORKERS_A_MAKER
 
     def answer(
         self,
@@ -82,7 +86,7 @@ class Team:
                 elif posted.kind == Message.FAULT:
                     fault = fault or posted
                     self.crew.cancel(True)
-                elif fault is None and self.maker is not None and posted.b >= _ASIDE and self.crew.count > 1:
+                elif fault is None and self.maker is not None and posted.b >= _ASIDE and self._makers:
                     making.append(self._pool().submit(self._make, unit, inquiry, posted, residents[posted.c]))
                 else:
                     if fault is None:
@@ -112,7 +116,7 @@ class Team:
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(min(self.crew.count, cores()), "crosswind-rows")
+            self._threads = ThreadPoolExecutor(self._makers, "crosswind-rows")
         return self._threads
 
     def tell(self, lanes: Sequence[tuple[int, int]], seen: tuple[int, int]) -> None:
