@@ -232,7 +232,7 @@ def test_snapshots_on_the_way_double_nothing(workers):
 ALL = "SELECT R.x, S.a FROM R [RANGE 1000000], S [RANGE 1000000] WHERE R.x >= S.a - 1000"
 
 
-@pytest.mark.parametrize("engine", ["kang", "cell", "grid", "hurried"])
+@pytest.mark.parametrize("engine", ["kang", "cell", "grid", "handshake", "hurried"])
 def test_shedding_drops_input_and_never_results(engine):
     """Everything matches, so every tuple of S that was admitted has all of R in its results."""
     tables = streams(3000)
@@ -280,6 +280,13 @@ def test_shedding_is_taken_back_with_a_call_that_fails_and_survives_a_snapshot()
         snapshot = join.snapshot()
     with cw.open(ALL, SCHEMAS, restore=snapshot) as join:
         assert join.stats.shed == shed
+
+
+def test_rows_windows_cannot_be_shed():
+    """They are joined when watermarks have passed, too late to drop what has too many results."""
+    sql = "SELECT R.x FROM R [ROWS 5], S [RANGE 5] WHERE R.x = S.a"
+    with pytest.raises(cw.UnsupportedError, match=r"admission='shed' needs windows of time.*admission='block'"):
+        cw.open(sql, SCHEMAS, admission="shed")
 
 
 def test_blocking_takes_everything():

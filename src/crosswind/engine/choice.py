@@ -88,9 +88,15 @@ def choose_engine(
     layout: Any = None,
     hurry: bool = False,
     ordered: bool = False,
+    sheds: bool = False,
     rate: Any = None,
 ) -> Choice:
     """Return the engine for ``plan``, as asked for or as it seems best."""
+    if sheds and any(isinstance(unit.stream.window, Rows) for unit in plan.units):
+        raise UnsupportedError(
+            "admission='shed' needs windows of time: with ROWS windows tuples are joined when the watermarks have "
+            "passed them, and then it is too late to drop them. Use RANGE windows, or admission='block'."
+        )
     if plan.terms:
         if engine in ("auto", "kang"):
             return Choice("kang", _count(workers, "kang"), False, "more than two streams, or many queries")
@@ -107,7 +113,7 @@ def choose_engine(
             check_layout(layout, workers, _WORKERS_MAX) if layout else choose_layout(count, load), layout, load
         )
     if engine == "handshake":
-        why = "asked for" if hurry else _why_at_once(plan, ordered)
+        why = "asked for" if hurry else _why_at_once(plan, ordered, sheds)
         told = f"asked for; tuples are hurried ahead: {why}" if why else "asked for; tuples meet when they pass"
         return Choice(engine, count, False, told, hurried=bool(why))
     if engine != "auto":
@@ -143,7 +149,7 @@ def _grid(sides: tuple[int, int], layout: Any, load: Load) -> Choice:
     return Choice("grid", sides[0] * sides[1], False, f"asked for; layout: {why}", sides)
 
 
-def _why_at_once(plan: Plan, ordered: bool) -> str:
+def _why_at_once(plan: Plan, ordered: bool, sheds: bool) -> str:
     """Return why results must not come late ("": they may)."""
     from crosswind.kernel.scan import can_overflow
 
@@ -151,6 +157,8 @@ def _why_at_once(plan: Plan, ordered: bool) -> str:
         return "an outer join must know in time who has met"
     if ordered:
         return "output in time order cannot wait for late results"
+    if sheds:
+        return "what is shed depends on how many results there are"
     if any(isinstance(unit.stream.window, Rows) for unit in plan.units):
         return "ROWS windows are joined in the order"
     if any(can_overflow(pair_spec(plan, unit)) for unit in range(2)):

@@ -219,13 +219,24 @@ def open(
         raise InputError(f"basic_window={basic_window!r} is not possible; give a whole number of tuples, at least 1.")
     choose("engine", engine, ENGINES)
     choose("index", index, INDEXES)
+    admitting = Admission(admission, output_rows)
     settings: dict[str, Any] = {
         "index": index,
         "ordered": ordered,
         "keep_late": keep_late,
         "basic_window": basic_window,
-        "choice": choose_engine(plan, engine, index, workers, layout=layout, hurry=hurry, ordered=ordered, rate=rate),
-        "admission": Admission(admission, output_rows),
+        "choice": choose_engine(
+            plan,
+            engine,
+            index,
+            workers,
+            layout=layout,
+            hurry=hurry,
+            ordered=ordered,
+            sheds=admitting.sheds,
+            rate=rate,
+        ),
+        "admission": admitting,
     }
 
     def replan(queries: dict[str, str]) -> Replan:
