@@ -56,8 +56,9 @@ _PART = 64
 _CHUNKS_A_WORKER = 8
 """A large batch is cut into about as many chunks a worker: all of the row can work at a time."""
 
-_CHUNK_MIN, _CHUNK_MAX = 32, 128
-"""Tuples in a chunk; the last workers of a row wait for the first ones as long as these take for one."""
+_CHUNK_MIN, _CHUNK_SCANNED, _CHUNK_MAX = 32, 128, 1_024
+"""Tuples in a chunk, where windows are scanned, and at most: the last workers of a row wait for the first ones as long
+as these take for one."""
 
 _SLICE = 16
 """Basic windows that a chunk is compared with before the stop flag is looked at."""
@@ -131,6 +132,7 @@ class Handshake(AtOnce):
         self._parcel = self._driven = 0
         self._restored = False
         self._need, self._batch = basic_window, BATCH
+        self._chunk = _CHUNK_SCANNED if scanned else _CHUNK_MAX
 
     def _place_workers(self, workers: int) -> None:
         """Give each worker its place in the row: what it shares with its neighbours, and room of its own."""
@@ -194,8 +196,8 @@ class Handshake(AtOnce):
         window = self.windows[unit]
         block = window.number(block)
         window.content.append(block)
-        for start in range(0, len(block), _CHUNK_MAX):
-            window.add_chunk(block, start, min(len(block), start + _CHUNK_MAX), (0, 0, 0), -1)
+        for start in range(0, len(block), self._chunk):
+            window.add_chunk(block, start, min(len(block), start + self._chunk), (0, 0, 0), -1)
         self._restored = True
 
     def fill(self, on: bool) -> None:
@@ -314,7 +316,7 @@ class Handshake(AtOnce):
             template[Task.NEED] = self._need
         number, self._parcel = self._parcel, self._parcel + 1
         cuts = _CHUNKS_A_WORKER * self._crew.count if self._crew.count > 1 else 1
-        size = min(_CHUNK_MAX, max(_CHUNK_MIN, -(-len(block) // cuts)))
+        size = min(self._chunk, max(_CHUNK_MIN, -(-len(block) // cuts)))
         first = window.next_chunk
         for start in range(0, len(block), size):
             stop = min(len(block), start + size)

@@ -680,7 +680,10 @@ class LiveJoin:
         results: Results = []
         parts: list[Mapping[int, Place]] = []
         count = 0
-        for late in found:  # many, and small: rows of several are made at one go
+        for late in found:  # often many, and small: rows of several are made at one go
+            if len(late.matches) >= _GATHERED // 2:
+                results.append((0, self._rows_of(late.unit, late.block, late.matches)))
+                continue
             parts.append(pair_of(late.unit, late.block, late.matches.copy()))
             count += len(late.matches)
             if count >= _GATHERED:

@@ -80,7 +80,7 @@ class Crew:
         self._name, self._loop = name, loop
         self._kernels = kernels or crew_kernels()
         ring = RING_HEAD + MESSAGE * _CAPACITY
-        self._memory = _Memory((6 * (room + 8) + 8 * ring + 3072) * count + 1024)
+        self._memory = _Memory((6 * (room + 8) + 8 * ring + 4096) * count + 1024)
         take = self._memory.take
         self.flags = take(16)
         self.main = take(EVENT_WORDS)
