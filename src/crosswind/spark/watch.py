@@ -32,6 +32,7 @@ class Watch:
     def __init__(self, query: Any) -> None:
         self.query = query
         self._seen = -1
+        self._idle: tuple[int, str] | None = None
 
     @property
     def is_active(self) -> bool:
@@ -41,12 +42,16 @@ class Watch:
     def news(self) -> list[tuple[Any, Progress | None]]:
         """Return what was reported since the last call: Spark's progress, and the join's counters in it."""
         last = self.query.lastProgress
-        if last is None or last.batchId <= self._seen:
+        if last is None or last.batchId <= self._seen or (last.batchId, last.timestamp) == self._idle:
             return []
-        fresh = [last] if last.batchId == self._seen + 1 else self.query.recentProgress
-        fresh = sorted({p.batchId: p for p in fresh if p.batchId > self._seen}.items())
-        self._seen = last.batchId
-        return [(progress, progress_of(progress)) for _, progress in fresh]
+        if _ran(last) and last.batchId == self._seen + 1:
+            fresh = {last.batchId: last}
+        else:
+            fresh = {p.batchId: p for p in self.query.recentProgress if p.batchId > self._seen and _ran(p)}
+        if not _ran(last):
+            self._idle = last.batchId, last.timestamp
+        self._seen = max(fresh, default=self._seen)
+        return [(progress, progress_of(progress)) for _, progress in sorted(fresh.items())]
 
     def check(self) -> None:
         """Raise what made the query fail, if something did.
@@ -66,6 +71,11 @@ class Watch:
     def stop(self) -> None:
         """Stop the query and wait until it has."""
         self.query.stop()
+
+
+def _ran(progress: Any) -> bool:
+    """Whether a micro-batch was run: Spark reports that there was nothing to do under the number of the next one."""
+    return "addBatch" in progress.durationMs
 
 
 def failure_of(failure: BaseException | str) -> CrosswindError:
