@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.strategy import Matches, PairFaultError
 from crosswind.plan.bounds import machine_literal
 from crosswind.plan.logic import Formula
 from crosswind.plan.physical import Storage, machine_dtype
@@ -17,7 +16,8 @@ from crosswind.query.tree import Literal
 from crosswind.window.vector import Layout, Vector, address
 
 if TYPE_CHECKING:
-    from crosswind.kernel.mask import MaskSpec, Pattern
+    from crosswind.kernel.emit import Facts
+    from crosswind.kernel.mask import Pattern
 
 __all__ = ["Decider"]
 
@@ -49,55 +49,21 @@ class Decider:
         probe: tuple[Slot, ...],
         skip: int,
     ) -> None:
-        self._checks, self._bits = checks, bits
-        self._window, self._probe, self._skip = window, probe, skip
-        self._program: tuple[MaskSpec, _Ints, Any] | None = None
-        self._users: list[list[int]] = []
-        self._kernels: dict[Any, Any] = {}
-
-    def masks(self, own: Sequence[Vector], given: _Ints, matches: Matches) -> _Ints:
-        """Return the terms that each candidate satisfies, of those that its combination may be part of.
-
-        ``own`` are the columns that the checks read of the combinations, ``given`` their terms.
-        """
-        from crosswind.kernel.emit import Facts
-        from crosswind.kernel.mask import mask_kernel
-
-        spec, table, _ = self._program or self._compiled()
-        residents = matches.residents
-        nulls, nans = residents.facts(self._skip, self._skip + len(self._window))
-        facts = Facts(nulls or any(v.has_nulls for v in own), nans or any(v.has_nans for v in own))
-        if facts not in self._kernels:
-            self._kernels[facts] = mask_kernel(spec, facts)
-        probe = np.array([pointer for vector in own for pointer in vector.pointers()], dtype=np.int64)
-        masks, state = np.empty(len(matches), dtype=np.int64), np.zeros(6, dtype=np.int64)
-        outcome = self._kernels[facts](
-            residents.positions,
-            probe,
-            matches.which,
-            matches.rows,
-            matches.probes,
-            len(matches),
-            address(given),
-            table,
-            masks.view(np.uint64),
-            state,
-        )
-        if outcome < 0:
-            fault = PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
-            fault.terms = (self._users[state[1]][state[2]],)
-            raise fault
-        return masks
-
-    def _compiled(self) -> tuple[MaskSpec, _Ints, Any]:
         from crosswind.kernel.mask import MaskSpec, patterns_of
 
-        groups = patterns_of(self._checks)
-        terms = list(self._bits)
-        self._users = [[terms[number] for number, _ in users] for users in groups.values()]
-        spec = MaskSpec(self._window, self._probe, self._skip, tuple(groups))
-        self._program = (spec, *_constants(groups, list(self._bits.values())))
-        return self._program
+        groups = patterns_of(checks)
+        terms = list(bits)
+        self.users = [[terms[number] for number, _ in users] for users in groups.values()]
+        """The terms of each pattern."""
+        self._spec = MaskSpec(window, probe, skip, tuple(groups))
+        self.table, self._kept = _constants(groups, list(bits.values()))
+        """Bits and constants, as the kernel reads them."""
+
+    def kernel(self, facts: Facts) -> Callable[..., int]:
+        """Return the kernel for data with these ``facts``."""
+        from crosswind.kernel.mask import mask_kernel
+
+        return mask_kernel(self._spec, facts)
 
 
 def _constants(

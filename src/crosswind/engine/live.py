@@ -122,6 +122,9 @@ class LiveJoin:
         self._outer = Outer.of(plan, self._intakes)
         self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
         self._express = {} if self._counted or self._outer is not None else self._express_ways()
+        # Texts may be moved when tuples are inserted: rows of those are made before that, all others once a call.
+        moving = [k for k, made in enumerate(self._materialisers) if not made.is_plain]
+        self._hasty = range(len(plan.queries)) if self._admission.sheds else moving
         self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
 
     def _express_ways(self) -> dict[str, Express]:
@@ -563,6 +566,8 @@ class LiveJoin:
             self._watermarks[name].value = value
         if self._outer is not None:
             self._outer.undo()
+        if isinstance(self._strategy, Routes):
+            self._strategy.forget()
 
     # -- joining -------------------------------------------------------------
 
@@ -575,6 +580,9 @@ class LiveJoin:
             for unit, release in enumerate(released):
                 if release is not None:
                     results += self._join_release(unit, release, released)
+        if isinstance(self._strategy, Routes):
+            for found in self._strategy.complete(range(len(self._plan.queries))):
+                results += self._rows(found.query, found.parts, found.count, None)
         if self._outer is not None:
             results += self._close(self._outer, marks)
         self._expire(marks)
@@ -652,22 +660,24 @@ class LiveJoin:
             return results
         try:
             for query, parts, count, made in self._found(unit, block, numbers, released):
-                if made is None:
-                    parts, count = self._materialisers[query].sift(parts, count)
-                table = self._materialisers[query].table(parts, count) if made is None else made
-                self._admission.note(table.num_rows)
-                if self._ordered is None:
-                    results.append((query, table))
-                else:  # the time of a result is that of its last member
-                    times = [
-                        np.maximum.reduce([p.times for p in places.values() if not isinstance(p, Absent)])
-                        for places in parts
-                    ]
-                    self._ordered[query].hold(np.concatenate(times), table)
+                results += self._rows(query, parts, count, made)
         except PairFaultError as fault:
             raise self._overflow(unit, block, fault) from None
         self._strategy.insert(unit, block)
         return results + self._met_late(self._strategy.collect())
+
+    def _rows(self, query: int, parts: Sequence[Mapping[int, Place]], count: int, made: pa.Table | None) -> Results:
+        """Make rows of results, unless they are ``made`` already, and hold them back where there is an order."""
+        if made is None:
+            parts, count = self._materialisers[query].sift(parts, count)
+        table = self._materialisers[query].table(parts, count) if made is None else made
+        self._admission.note(table.num_rows)
+        if self._ordered is None:
+            return [(query, table)]
+        # the time of a result is that of its last member
+        times = [np.maximum.reduce([p.times for p in places.values() if not isinstance(p, Absent)]) for places in parts]
+        self._ordered[query].hold(np.concatenate(times), table)
+        return []
 
     def _rows_of(self, unit: int, block: Block, matches: Matches) -> pa.Table:
         """Make the rows of matches; workers may call this beside each other."""
@@ -700,6 +710,8 @@ class LiveJoin:
         """Yield what new tuples of ``unit`` complete: query, where the members are, how many, rows if made already."""
         if isinstance(self._strategy, Routes):
             for found in self._strategy.combine(unit, block, released):
+                yield found.query, found.parts, found.count, None
+            for found in self._strategy.complete(self._hasty):
                 yield found.query, found.parts, found.count, None
         else:
             for matches in self._strategy.probe(unit, block, numbers):

@@ -31,13 +31,13 @@ __all__ = ["Bounds", "Boxes", "Prober", "Scratch", "Search", "Searcher", "pair_s
 _MATCH_ROOM = 1 << 16
 """Candidates that are found before they are checked and handed on."""
 
-_BLOCK = 4096
+BOX_BLOCK = 4096
 """Keys of a window that are compared with every probe before moving on: they stay in L1."""
 
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
 
-_CACHED = 1 << 14
+CACHED = 1 << 14
 """Tuples that stay in the processor's caches, so that the order does not matter."""
 
 
@@ -298,14 +298,14 @@ class Searcher:
         if "box" not in self._kernels:
             from crosswind.kernel.box import box_kernel
 
-            self._kernels["box"] = box_kernel(self._bits, _BLOCK)
+            self._kernels["box"] = box_kernel(self._bits, BOX_BLOCK)
         return self._kernels["box"]
 
     def _search(self, block: Block | None, residents: Residents, present: int, checks: bool) -> Iterator[Matches]:
         scratch = self._scratch
         order = scratch.order[:present]
         self._index.see(scratch.low_values, scratch.high_values, order)
-        if present > _SORT_FROM and "band" in residents.kinds and residents.size > _CACHED:
+        if present > _SORT_FROM and "band" in residents.kinds and residents.size > CACHED:
             axis = int(residents.runs[residents.runs[:, 5] == 1, 9][-1]) & 15
             order = order[np.argsort(scratch.low_values[axis][order])]
         kernel = self._box_kernel()

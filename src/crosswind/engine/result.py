@@ -20,13 +20,14 @@ from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, Literal
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
+from crosswind.window.replicas import Joint
 from crosswind.window.vector import Layout, Vector, address
 
 __all__ = ["Absent", "Found", "Materialiser", "Member", "Place", "Taken", "gather", "pair_of"]
 
 
 def gather(
-    residents: Residents,
+    residents: Residents | Joint,
     layout: Layout,
     column: int,
     which: npt.NDArray[np.int64],
@@ -104,7 +105,7 @@ class Taken:
 class Found:
     """Members of results that wait in a window: tuples ``rows`` of the residents ``which``."""
 
-    residents: Residents
+    residents: Residents | Joint
     which: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
     at: tuple[int, ...] = ()
@@ -180,7 +181,7 @@ def pair_of(unit: int, block: Block, matches: Matches) -> dict[int, Member]:
 
 
 def _gather_opaque(
-    residents: Residents,
+    residents: Residents | Joint,
     layout: Layout,
     column: int,
     which: npt.NDArray[np.int64],

@@ -8,17 +8,17 @@ the windows, and the searches as far as they are alike (:mod:`crosswind.plan.hop
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.hopping import Hopping
+from crosswind.engine.hopping import Hopping, word
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
+from crosswind.engine.journey import Findings, Journey
 from crosswind.engine.orders import Orders
-from crosswind.engine.partial import Partial, first_of
 from crosswind.engine.result import Member
 from crosswind.engine.spans import Spans, Turn
 from crosswind.engine.strategy import AtOnce
@@ -33,10 +33,6 @@ __all__ = ["Combinations", "Routes"]
 
 _BANK = 64
 """Terms whose bits share a word, and whose searches can be shared."""
-
-
-_PORTION = 1 << 18
-"""Combinations of a query that are gathered before rows are made of them."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,8 @@ class Routes(AtOnce):
         self._always = [{bank: self._bits_of(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
         self._turn: Turn | None = None
         self.orders = Orders(plan, intakes, self.windows)
-        self._roots = self._plan_hops()
+        self._findings = [Findings(entry.units) for entry in plan.queries]
+        self._journeys = self._plan_hops()
 
     def _bits_of(self, unit: int, bank: tuple[int, ...]) -> int:
         """Return the bits of the terms of ``bank`` that every tuple of ``unit`` may be part of."""
@@ -95,8 +92,8 @@ class Routes(AtOnce):
             if unit in term.units and self._spans[term.query].since == INT64_MIN
         )
 
-    def _plan_hops(self) -> list[list[tuple[list[Hopping], tuple[int, ...]]]]:
-        """Return the hops of tuples of each unit, by bank, and see to it that windows can be searched by them."""
+    def _plan_hops(self) -> list[Journey]:
+        """Return the ways of tuples of each unit, and see to it that windows can be searched by them."""
         plan, units = self._plan, range(len(self._plan.units))
         trees = [
             [(hops_of(plan.terms, bank, unit, self.orders, plan.accesses), bank) for bank in self._banks]
@@ -109,7 +106,11 @@ class Routes(AtOnce):
         for unit in units:
             if not self._copies[unit]:
                 self._copy(unit, frozenset(), ())
-        return [[(self._hopping(hops, bank), bank) for hops, bank in tree] for tree in trees]
+        return [self._journey(unit, tree) for unit, tree in enumerate(trees)]
+
+    def _journey(self, unit: int, tree: list[tuple[tuple[Hop, ...], tuple[int, ...]]]) -> Journey:
+        roots = [(self._hopping(hops, bank), word(self._always[unit][bank])) for hops, bank in tree]
+        return Journey(unit, roots, self.windows, self._findings)
 
     # -- copies of windows -----------------------------------------------------
 
@@ -148,52 +149,54 @@ class Routes(AtOnce):
             name, _ = self._wanted(hop)
             copies = self._copies[hop.target]
             copy, own, index = copies[name] if name else next(iter(copies.values()))
-            window = self.windows[hop.target]
             own = own if name else ()
             onward = self._hopping(hop.onward, bank)
-            made.append(Hopping(hop, self._plan, self._intakes, self._spans, bank, window, copy, own, index, onward))
+            made.append(Hopping(hop, self._plan, self._intakes, self._spans, bank, copy, own, index, onward))
         return made
 
     # -- joining -----------------------------------------------------------------
 
     def combine(self, unit: int, block: Block, released: list[Release | None] | None) -> Iterator[Combinations]:
-        """Find the combinations that new tuples of ``unit`` complete.
+        """Find the combinations that new tuples of ``unit`` complete; those that are many are yielded at once.
 
         ``released`` is what is being joined in the order (only if there are ROWS windows).
         """
         if not len(block):
             return
-        if released is not None and (self._turn is None or self._turn.released is not released):
-            self._turn = Turn(released)
-        turn = None if released is None else self._turn
-        waiting: dict[int, list[Partial]] = {}
-        counts: dict[int, int] = {}
-        for hops, bank in self._roots[unit]:
-            start = first_of(unit, block, self._begin(unit, block, bank))
-            for hop in hops:
-                for query, members in hop.follow(start, turn):
-                    waiting.setdefault(query, []).append(members)
-                    counts[query] = counts.get(query, 0) + len(members)
-                    if counts[query] >= _PORTION:
-                        yield _combinations(query, waiting.pop(query), counts.pop(query))
-        for query, parts in waiting.items():
-            yield _combinations(query, parts, counts[query])
+        if self._turn is None or self._turn.released is not released:
+            self._turn = Turn(len(self.windows), released)
+        masks = [self._begin(unit, block, bank) for bank in self._banks]
+        for query in self._journeys[unit].follow(block, masks, self._turn):
+            yield self._taken(query)
 
-    def _begin(self, unit: int, block: Block, bank: tuple[int, ...]) -> npt.NDArray[np.int64] | np.int64:
-        """Return the terms that each tuple may be part of."""
-        mask: npt.NDArray[np.uint64] | np.uint64 = np.uint64(self._always[unit][bank])
+    def complete(self, queries: Iterable[int]) -> Iterator[Combinations]:
+        """Yield the combinations of ``queries`` that were found and have not been yielded."""
+        for query in queries:
+            if self._findings[query].count:
+                yield self._taken(query)
+
+    def forget(self) -> None:
+        """Forget what was found and has not been yielded."""
+        for findings in self._findings:
+            findings.take()
+
+    def _taken(self, query: int) -> Combinations:
+        parts, count = self._findings[query].take()
+        return Combinations(query, count, parts)
+
+    def _begin(self, unit: int, block: Block, bank: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
+        """Return the terms that each tuple may be part of; None: all that its unit is part of."""
+        mask: npt.NDArray[np.uint64] | None = None
         for place, term in enumerate(bank):
             since = self._spans[self._plan.terms[term].query].since
             if since != INT64_MIN and unit in self._plan.terms[term].units:
-                mask = mask | np.where(block.times > since, np.uint64(1 << place), np.uint64(0))
-        return mask.astype(np.int64)
+                if mask is None:
+                    mask = np.full(len(block), self._always[unit][bank], dtype=np.uint64)
+                mask |= np.where(block.times > since, np.uint64(1 << place), np.uint64(0))
+        return None if mask is None else mask.view(np.int64)
 
     def settle(self) -> None:
         """Arrange and merge what has been sealed."""
         if self.orders.revisit():
-            self._roots = self._plan_hops()
+            self._journeys = self._plan_hops()
         super().settle()
-
-
-def _combinations(query: int, parts: list[Partial], count: int) -> Combinations:
-    return Combinations(query, count, [part.places() for part in parts])

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.partial import Partial
-from crosswind.engine.probe import Bounds
 from crosswind.plan.axis import INT64_MAX, INT64_MIN, TimeAxis
 from crosswind.plan.compile import Plan, PlannedQuery
 from crosswind.query.tree import Rows
 from crosswind.window.arrival import Release
 from crosswind.window.vector import address
 
-__all__ = ["Limits", "Reach", "Spans", "Turn", "Wait", "hull", "spans_of"]
+__all__ = ["Limits", "Spans", "Turn", "Wait", "hull", "reach", "spans_of"]
 
 _COUNT_MAX = INT64_MAX - (1 << 62)
 """Counts up to which sums with sequence numbers stay in range."""
@@ -75,62 +73,33 @@ def spans_of(entry: PlannedQuery, axis: TimeAxis, since: int = INT64_MIN) -> Spa
 
 
 class Turn:
-    """What is being joined in the order just now (only if there are ROWS windows), as kernels see it.
+    """What is being joined in the order just now, as kernels see it (see :data:`crosswind.kernel.combine.TURN_HEAD`).
 
-    By unit: the number of the first of its tuples that are (-1: none are), how many they are,
-    and where it is written how many tuples of each unit come before them.
+    ``released`` is None where there is no order: there are no ROWS windows.
     """
 
-    def __init__(self, released: list[Release | None]) -> None:
+    def __init__(self, units: int, released: list[Release | None] | None) -> None:
         self.released = released
-        self.bases = [-1 if release is None else release.base for release in released]
-        self.sizes = [0 if release is None else len(release.block) for release in released]
-        self.before = [
-            [0] * len(released) if release is None else [address(some) for some in release.before]
-            for release in released
-        ]
+        words = [int(released is not None), units]
+        places = []
+        for release in released or [None] * units:
+            words += [-1, 0] if release is None else [release.base, len(release.block)]
+            places += [0] * units if release is None else [address(some) for some in release.before]
+        self.words = np.array(words + places, dtype=np.int64)
 
 
-class Reach:
-    """Says what combinations of ``units`` may meet in the window of ``target``.
+def reach(spans: Spans, target: int, units: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Return what says, to kernels, which tuples of ``target`` combinations of ``units`` may meet.
 
     Members that were joined earlier come before everything that is being joined now, so
     only members of the latter can find others expired that the former did not.
     """
-
-    def __init__(self, spans: Spans, target: int, units: tuple[int, ...]) -> None:
-        self._target, self._units = target, units
-        self._counted = bool(spans.counts)
-        head = [len(units), _or_none(spans.age(target)), spans.since, 0, _or_none(spans.count(target)), 0, 0]
-        for unit in units:
-            count = spans.count(unit)
-            head += [_or_none(spans.age(unit)), -1 if count is None else min(count, _COUNT_MAX), -1, 0, 0, 0]
-        self._words = np.array(head, dtype=np.int64)
-        self._turn: Turn | None = None
-
-    def of(self, partial: Partial, turn: Turn | None) -> Bounds:
-        """Return what each combination may meet."""
-        from crosswind.kernel.combine import combine_kernels
-
-        if self._counted and turn is not self._turn:
-            self._take_turn(turn)
-        bounds = Bounds(len(partial), self._counted and turn is not None)
-        combine_kernels().bound(partial.cells, len(partial), self._words, bounds.ends, bounds.extent)
-        return bounds
-
-    def _take_turn(self, turn: Turn | None) -> None:
-        from crosswind.kernel.combine import BOUND_HEAD, BOUND_MEMBER
-
-        self._turn = turn
-        self._words[3] = turn is not None
-        if turn is None:
-            return
-        target = self._target
-        self._words[5:7] = (turn.bases[target] >= 0, turn.bases[target])
-        for place, unit in enumerate(self._units):
-            at = BOUND_HEAD + BOUND_MEMBER * place
-            before, after = turn.before[unit][target], turn.before[target][unit]
-            self._words[at + 2 : at + 6] = (turn.bases[unit], before, after, turn.sizes[target])
+    age, count = spans.age(target), spans.count(target)
+    words = [len(units), _or_none(age), spans.since, _or_none(count), target, int(bool(spans.counts))]
+    for unit in units:
+        wait = spans.count(unit)
+        words += [_or_none(spans.age(unit)), -1 if wait is None else min(wait, _COUNT_MAX), unit]
+    return np.array(words, dtype=np.int64)
 
 
 def hull(many: Iterable[Spans]) -> Spans:
@@ -153,37 +122,20 @@ class Limits:
 
     A combination needs a window of some length for each of its members. By unit, a table
     says which terms (bits of a word) have one at least as long; so the number of
-    different windows does not matter.
+    different windows does not matter. ``words`` is what kernels read.
     """
 
     def __init__(self, classes: dict[Spans, int], units: tuple[int, ...]) -> None:
-        self._units = units
-        ages = {unit: _table(classes, {spans: spans.age(unit) for spans in classes}) for unit in units}
-        counts = {unit: _table(classes, {spans: spans.count(unit) for spans in classes}) for unit in units}
+        ages = [_table(classes, {spans: spans.age(unit) for spans in classes}) for unit in units]
+        counts = [_table(classes, {spans: spans.count(unit) for spans in classes}) for unit in units]
         since = _table(classes, {spans: -spans.since for spans in classes})
-        self._ages = {unit: table for unit, table in ages.items() if table is not None}
-        self._counts = {unit: table for unit, table in counts.items() if table is not None}
-        self._since = since
-        self._turn: Turn | None = None
-        self._words = self._written(None)
-
-    def words(self, turn: Turn | None) -> npt.NDArray[np.int64]:
-        """Return what kernels read."""
-        if self._counts and turn is not self._turn:
-            self._turn, self._words = turn, self._written(turn)
-        return self._words
-
-    def _written(self, turn: Turn | None) -> npt.NDArray[np.int64]:
-        counts = {} if turn is None else self._counts
-        words = [len(self._ages), len(counts), *((0, 0, 0) if self._since is None else self._since.words())]
-        for unit, table in self._ages.items():
-            words += [self._units.index(unit), *table.words()]
-        if turn is not None:
-            for unit, table in counts.items():
-                words += [self._units.index(unit), *table.words()]
-                for other in self._units:
-                    words += [turn.bases[other], turn.before[other][unit]]
-        return np.array(words, dtype=np.int64)
+        self._tables = (ages, counts, since)
+        words = [sum(table is not None for table in tables) for tables in (ages, counts)]
+        words += [*((0, 0, 0) if since is None else since.words()), *units]
+        for tables in (ages, counts):
+            for place, table in enumerate(tables):
+                words += [] if table is None else [place, *table.words()]
+        self.words = np.array(words, dtype=np.int64)
 
 
 class _Table:

@@ -37,8 +37,8 @@ _SOURCE = '''"""Cells, hashes and counting sort."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import fetch, store, word_at
-from crosswind.kernel.search import mix_key
+from crosswind.kernel.runtime import fetch, store
+from crosswind.kernel.search import mix_key, mix_text
 
 
 @jit()
@@ -138,22 +138,10 @@ def mix(keys, hashes):
 
 @jit()
 def mix_texts(offsets, text, hashes):
-    """Hash texts, 8 bytes at a time, to 32 bits."""
+    """Hash texts to 32 bits."""
     for i in range(hashes.shape[0]):
-        at = text + fetch(offsets, i, np.int64)
-        left = fetch(offsets, i + 1, np.int64) - fetch(offsets, i, np.int64)
-        h = np.uint64(0xCBF29CE484222325) ^ np.uint64(left)
-        while left >= 8:
-            h = (h ^ word_at(at)) * np.uint64(0x9E3779B97F4A7C15)
-            h ^= h >> np.uint64(29)
-            at += 8
-            left -= 8
-        for b in range(left):
-            h = (h ^ np.uint64(fetch(at, b, np.uint8))) * np.uint64(0x9E3779B97F4A7C15)
-        h ^= h >> np.uint64(32)
-        h *= np.uint64(0xD6E8FEB86659FD93)
-        h ^= h >> np.uint64(32)
-        hashes[i] = np.int32(np.uint32(h & np.uint64(0xFFFFFFFF)))
+        begin = fetch(offsets, i, np.int64)
+        hashes[i] = mix_text(text + begin, fetch(offsets, i + 1, np.int64) - begin)
 '''
 
 

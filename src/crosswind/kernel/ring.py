@@ -30,10 +30,13 @@ __all__ = [
     "RING_HEAD",
     "add_atomic",
     "call_box",
+    "call_mask",
     "call_recheck",
     "call_scan",
+    "call_thresholds",
     "event_init",
     "load_acquire",
+    "masks_at",
     "move",
     "nanoseconds",
     "pause",
@@ -41,11 +44,13 @@ __all__ = [
     "push",
     "reals_at",
     "rest",
+    "row_at",
     "store_release",
     "table_at",
     "usleep",
     "vector_at",
     "wake",
+    "words_at",
 ]
 
 MESSAGE = 4
@@ -343,6 +348,39 @@ def reals_at(typingctx, address, rows, columns):
     return of(types.int64, types.int64, types.int64), codegen
 
 
+@intrinsic
+def row_at(typingctx, address, count):
+    """Return the ``count`` doubles at ``address`` as an array."""
+    of = types.Array(types.float64, 1, "C")
+
+    def codegen(context, builder, signature, args):
+        return _array_at(context, builder, of, args[0], [args[1]])
+
+    return of(types.int64, types.int64), codegen
+
+
+@intrinsic
+def words_at(typingctx, address, rows, columns):
+    """Return the unsigned words at ``address`` as an array of two dimensions."""
+    of = types.Array(types.uint64, 2, "C")
+
+    def codegen(context, builder, signature, args):
+        return _array_at(context, builder, of, args[0], [args[1], args[2]])
+
+    return of(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def masks_at(typingctx, address, count):
+    """Return the ``count`` unsigned words at ``address`` as an array."""
+    of = types.Array(types.uint64, 1, "C")
+
+    def codegen(context, builder, signature, args):
+        return _array_at(context, builder, of, args[0], [args[1]])
+
+    return of(types.int64, types.int64), codegen
+
+
 def _call(*arguments):
     """Return signature and code of a call of a compiled kernel by its address.
 
@@ -363,6 +401,7 @@ _V, _T, _F, _I = (
     types.Array(types.float64, 2, "C"),
     types.int64,
 )
+_U, _M, _R = types.Array(types.uint64, 2, "C"), types.Array(types.uint64, 1, "C"), types.Array(types.float64, 1, "C")
 
 
 @intrinsic
@@ -381,3 +420,15 @@ def call_scan(typingctx, kernel, win, lens, n_win, probe, n_probe, out_w, out_i,
 def call_recheck(typingctx, kernel, win, probe, out_w, out_i, out_j, count, state):
     """Call the recheck of :mod:`crosswind.kernel.scan` at address ``kernel``."""
     return _call(_T, _V, _V, _V, _V, _I, _V)
+
+
+@intrinsic
+def call_thresholds(typingctx, kernel, probe, n, outs, spans, plans, ends, f):
+    """Call the kernel of :mod:`crosswind.kernel.thresholds` at address ``kernel``."""
+    return _call(_V, _I, _V, _V, _U, _U, _R)
+
+
+@intrinsic
+def call_mask(typingctx, kernel, win, probe, out_w, out_i, out_j, count, given, table, masks, state):
+    """Call the kernel of :mod:`crosswind.kernel.mask` at address ``kernel``."""
+    return _call(_T, _V, _V, _V, _V, _I, _I, _V, _M, _V)

@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import fetch, store
+from crosswind.kernel.runtime import fetch, store, word_at
 
 __all__ = [
     "PLAN",
@@ -23,6 +23,7 @@ __all__ = [
     "float32_of_key",
     "float64_of_key",
     "mix_key",
+    "mix_text",
     "reach",
     "search_on",
     "start",
@@ -87,6 +88,23 @@ def mix_key(key, hashed):
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     return np.int64((h ^ (h >> np.uint64(32))) >> np.uint64(1))
+
+
+@jit()
+def mix_text(at, left):
+    """Hash the ``left`` bytes at ``at``, 8 at a time, to 32 bits."""
+    h = np.uint64(0xCBF29CE484222325) ^ np.uint64(left)
+    while left >= 8:
+        h = (h ^ word_at(at)) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+        at += 8
+        left -= 8
+    for b in range(left):
+        h = (h ^ np.uint64(fetch(at, b, np.uint8))) * np.uint64(0x9E3779B97F4A7C15)
+    h ^= h >> np.uint64(32)
+    h *= np.uint64(0xD6E8FEB86659FD93)
+    h ^= h >> np.uint64(32)
+    return np.int32(np.uint32(h & np.uint64(0xFFFFFFFF)))
 
 
 @jit()

@@ -68,6 +68,8 @@ class Residents:
         self.kinds = frozenset(item.arrangement.kind for item in items if item.arrangement is not None)
         self._addresses_at = address(self.addresses)
         self._facts: dict[tuple[int, int], tuple[bool, bool]] = {}
+        self.moves = 0
+        """How often what is said of the last of them, beyond its length, has changed."""
         self._positions: npt.NDArray[np.int64] | None = None
         self._times: npt.NDArray[np.int64] | None = None
 
@@ -109,6 +111,7 @@ class Residents:
             self.nans |= item.nans()
             self._positions = self._times = None
             self._facts.clear()
+            self.moves += 1
         head[0], head[3], head[4] = item.length, item.time_min, item.time_max
 
 

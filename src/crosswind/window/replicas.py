@@ -12,9 +12,9 @@ import numpy as np
 
 from crosswind.window.block import Block
 from crosswind.window.join_window import Arranger, JoinWindow, Mark, Residents
-from crosswind.window.vector import Layout, Vector
+from crosswind.window.vector import Layout, Vector, address
 
-__all__ = ["Replicas"]
+__all__ = ["Joint", "Replicas"]
 
 
 class Replicas:
@@ -112,6 +112,33 @@ class Replicas:
     def residents(self, copy: int) -> Residents:
         """Return the basic windows of one copy as kernels see them."""
         return self._copies[copy].residents()
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self._layouts)
+
+
+class Joint:
+    """The basic windows of several copies, one after the other: wherever members of results are.
+
+    Only columns that are no keys can be asked for: those are at the same places in all copies. ``bases`` says
+    where each copy begins.
+    """
+
+    def __init__(self, parts: list[Residents]) -> None:
+        self.items = [item for part in parts for item in part.items]
+        self.bases = [0, *np.cumsum([len(part.items) for part in parts]).tolist()]
+        self.runs = np.concatenate([part.runs[:, :3] for part in parts])
+        self.addresses = np.concatenate([part.addresses for part in parts], axis=1)
+        self.nulls = np.logical_or.reduce([part.nulls for part in parts])
+        self._at = address(self.addresses)
+        self._times = np.ascontiguousarray(self.runs[:, 1])
+        self.times_at = address(self._times)
+
+    def column_at(self, index: int) -> int:
+        """Return where the addresses of the values of a column are."""
+        return self._at + 3 * index * self.addresses.strides[0]
 
 
 def _reordered(block: Block, order: tuple[int, ...]) -> Block:

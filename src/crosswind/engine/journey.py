@@ -1,0 +1,239 @@
+"""The ways of one unit's tuples through the windows: a tree of ops, made once and followed batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.engine.hopping import Hopping
+from crosswind.engine.ops import All, Emit, Home, Op, Output, Product, Search, Start
+from crosswind.engine.result import Found, Member, Taken
+from crosswind.engine.spans import Turn
+from crosswind.window.block import Block
+from crosswind.window.join_window import Residents
+from crosswind.window.replicas import Joint, Replicas
+from crosswind.window.vector import address
+
+__all__ = ["Findings", "Journey"]
+
+_ROOM = 1024
+"""Combinations that are handed on at a time: they stay in the cache."""
+
+_RESULTS = 1 << 18
+"""Results of a query that are noted before rows are made of them."""
+
+
+class Findings:
+    """What one query has found since rows were last made: where the members of its results are."""
+
+    def __init__(self, units: tuple[int, ...]) -> None:
+        self.output = Output(units)
+        self.parts: list[dict[int, Member]] = []
+        self.count = 0
+
+    def cut(self, source: int, block: Block, homes: dict[int, Residents | Joint]) -> None:
+        """Note the results since the last cut: of tuples of ``source`` in ``block``, and others at ``homes``."""
+        output = self.output
+        begin, end = output.begun, output.count
+        if begin == end:
+            return
+        part: dict[int, Member] = {}
+        for place, unit in enumerate(output.units):
+            which, rows = output.matrix[2 * place : 2 * place + 2, begin:end]
+            at = output.base + 2 * place * output.step + 8 * begin
+            if unit == source:
+                part[unit] = Taken(block, rows, at + output.step)
+            else:
+                part[unit] = Found(homes[unit], which, rows, (at, at + output.step))
+        self.parts.append(part)
+        self.count += end - begin
+        output.begun = end
+
+    def grow(self) -> None:
+        """Make more room, when there is none left."""
+        self.output.make_room(min(_RESULTS, 4 * self.output.room))
+
+    def take(self) -> tuple[list[dict[int, Member]], int]:
+        """Return what has been noted, and forget it; it holds until the next results are written down."""
+        taken = self.parts, self.count
+        self.parts, self.count = [], 0
+        self.output.empty()
+        return taken
+
+    @property
+    def is_large(self) -> bool:
+        """Whether rows should be made of it by now."""
+        return self.count >= _RESULTS
+
+
+class Journey:
+    """The ways of the tuples of ``unit``.
+
+    Parameters
+    ----------
+    unit : int
+        Whose tuples go this way.
+    roots : sequence of (list of Hopping, int)
+        The first hops, and the terms (as bits) that every tuple may be part of; a pair for every bank of terms.
+    windows : sequence of Replicas
+        The windows of all units.
+    findings : sequence of Findings
+        Where results are noted, by query.
+    room : int
+        Combinations that are handed on at a time, at least.
+    """
+
+    def __init__(
+        self,
+        unit: int,
+        roots: Sequence[tuple[list[Hopping], int]],
+        windows: Sequence[Replicas],
+        findings: Sequence[Findings],
+        room: int = _ROOM,
+    ) -> None:
+        self._unit, self._roots, self._windows, self._findings = unit, roots, windows, findings
+        self._cursor = np.zeros(1, dtype=np.int64)
+        self._make(room)
+
+    def _make(self, room: int) -> None:
+        self._room = room
+        self._homes: dict[tuple[int, int | None], Home] = {}
+        self._source = self._home(self._unit, None)
+        self._starts: list[Start] = []
+        self._ops: list[Op] = []
+        for hops, bits in self._roots:
+            start = Start(self._source, bits, room)
+            for hop in hops:
+                self._add(start, start, hop, None)
+            start.link()
+            self._starts.append(start)
+        self._searches = [op for op in self._ops if isinstance(op, Search)]
+        self._emits = [op for op in self._ops if isinstance(op, Emit)]
+        self._at = {op.at: op for op in self._ops}
+        of_source = (at for op in self._searches for unit, at, _ in op.hopping.columns if unit == self._unit)
+        self._read = sorted(set(of_source))
+        self._places: dict[int, Residents | Joint] = {}
+
+    def _home(self, unit: int, copy: int | None) -> Home:
+        key = (unit, copy)
+        if key not in self._homes:
+            self._homes[key] = Home(unit, copy, self._windows[unit].width)
+        return self._homes[key]
+
+    def _put(self, op: Op, parent: Op) -> None:
+        parent.children.append(op)
+        self._ops.append(op)
+
+    def _add(self, parent: Op, entry: Op, hop: Hopping, beside: Op | None) -> None:
+        """Let what comes out of ``parent`` go on by ``hop``: the combinations of ``entry``."""
+        home = self._home(hop.hop.target, hop.copy)
+        if hop.is_product and beside is None:
+            everything = All(hop, entry, home)
+            self._put(everything, parent)
+            self._hand_on(everything, hop, entry)
+        else:
+            search = Search(hop, entry, home, beside)
+            self._put(search, parent)
+            self._hand_on(search, hop, beside)
+
+    def _hand_on(self, grown: Op, hop: Hopping, beside: Op | None) -> None:
+        """Let complete combinations be written down, and the others go onward.
+
+        ``beside`` are combinations that have had nothing to do with the last hops; they meet what was found only
+        when somebody asks for both, so that their product is not searched pair by pair.
+        """
+        if hop.done:
+            whole = grown if beside is None else self._product(hop, beside, grown)
+            for query, bits in hop.done.items():
+                self._put(Emit(whole, bits, self._findings[query].output), whole)
+        for after in hop.onward:
+            if beside is None or (not after.is_product and all(unit in grown.units for unit in after.refers)):
+                self._add(grown, grown, after, beside)
+            else:
+                whole = self._product(hop, beside, grown)
+                self._add(whole, whole, after, None)
+
+    def _product(self, hop: Hopping, beside: Op, grown: Op) -> Op:
+        product = Product(hop, beside, grown)
+        self._put(product, grown)
+        return product
+
+    # -- following ---------------------------------------------------------------
+
+    def follow(self, block: Block, masks: Sequence[npt.NDArray[np.int64] | None], turn: Turn) -> Iterator[int]:
+        """Let the tuples of ``block`` go; yield the numbers of queries of whose results rows should be made now.
+
+        ``masks`` are the terms that each tuple may be part of, by bank (None: all that its unit is part of).
+        """
+        from crosswind.kernel.follow import Outcome, follow_kernels
+
+        self._attune(block)
+        kernel = follow_kernels().follow
+        place, turn_at = np.zeros(2, dtype=np.int64), address(turn.words)
+        for start, mask in zip(self._starts, masks, strict=True):
+            self._cursor[0] = 0
+            start.take(block, mask, address(self._cursor), self._room)
+            place[:] = (start.at, 1)
+            while (outcome := kernel(place, turn_at)) != Outcome.DONE:
+                if outcome == Outcome.FAULTED:
+                    raise self._search_at(int(place[0])).fault()
+                if outcome == Outcome.SHORT:
+                    self._search_at(int(place[0])).widen()
+                elif outcome == Outcome.FULL:
+                    yield from self._make_room(self._at[int(place[0])], block)
+        for search in self._searches:
+            search.show()
+        for findings in self._findings:
+            findings.cut(self._unit, block, self._places)
+
+    def _make_room(self, op: Op, block: Block) -> Iterator[int]:
+        for query, findings in enumerate(self._findings):
+            if isinstance(op, Emit) and findings.output is op.output:
+                findings.cut(self._unit, block, self._places)
+                if findings.is_large:
+                    yield query
+                else:
+                    findings.grow()
+
+    def _search_at(self, place: int) -> Search:
+        op = self._at[place]
+        if not isinstance(op, Search):
+            raise LookupError("only a search can fail")
+        return op
+
+    def _attune(self, block: Block) -> None:
+        """Let ops know what windows and new tuples are like."""
+        changed = set()
+        for (unit, copy), home in self._homes.items():
+            if copy is not None and home.take(self._windows[unit].residents(copy)):
+                changed.add(home)
+        if self._source.take_new(block, self._read):
+            changed.add(self._source)
+        if changed:
+            self._attune_to(changed)
+        longest = max((op.longest for op in self._searches), default=0)
+        if longest > self._room:
+            self._make(2 * longest)
+            self._attune(block)
+            return
+        for op in self._searches:
+            op.put_lengths()
+
+    def _attune_to(self, changed: set[Home]) -> None:
+        for op in self._ops:
+            if not isinstance(op, Emit) and not changed.isdisjoint(op.homes):
+                op.attune()
+        bases: dict[Home, int] = {}
+        for unit in {home.unit for home in changed}:
+            mine = [home for home in self._homes.values() if home.unit == unit and home.residents is not None]
+            known = [home.residents for home in mine if home.residents is not None]
+            if len(known) == 1:
+                self._places[unit] = known[0]
+            elif known:
+                joint = Joint(known)
+                self._places[unit] = joint
+                bases |= dict(zip(mine, joint.bases, strict=False))
+        for emit in self._emits:
+            emit.put_bases(bases)

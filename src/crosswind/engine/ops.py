@@ -1,0 +1,457 @@
+"""The ops of a route, as records that compiled code reads; see :mod:`crosswind.kernel.follow`.
+
+An op is made once. What it says of windows is written anew when these have changed (``attune``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.engine.hopping import Hopping
+from crosswind.engine.probe import CACHED, Scratch
+from crosswind.engine.strategy import PairFaultError
+from crosswind.plan.physical import Storage
+from crosswind.window.block import Block
+from crosswind.window.join_window import Residents
+from crosswind.window.vector import Layout, address
+
+__all__ = ["All", "Emit", "Home", "Op", "Output", "Product", "Search", "Start"]
+
+_Ints = npt.NDArray[np.int64]
+
+_TEXT_ROOM = 1 << 14
+"""Bytes that there is room for in the beginning for the texts of a column."""
+
+
+class Home:
+    """Where members of combinations are: in a copy of a window (``unit``, ``copy``), or new (no copy).
+
+    ``nulls`` and ``nans`` say by column whether there may be some; once seen, they are reckoned with.
+    """
+
+    def __init__(self, unit: int, copy: int | None, columns: int) -> None:
+        self.unit, self.copy = unit, copy
+        self.nulls = np.zeros(columns, dtype=np.bool_)
+        self.nans = np.zeros(columns, dtype=np.bool_)
+        self.residents: Residents | None = None
+        self._known: tuple[Residents, int] | None = None
+        self._pointers = np.zeros((3 * columns, 1), dtype=np.int64)
+
+    def take(self, residents: Residents) -> bool:
+        """Note what the window is like now; return whether that is not as it was."""
+        if self._known is not None and self._known[0] is residents and self._known[1] == residents.moves:
+            return False
+        self._known = (residents, residents.moves)
+        self.residents = residents
+        self.nulls |= residents.nulls
+        self.nans |= residents.nans
+        return True
+
+    def take_new(self, block: Block, read: list[int]) -> bool:
+        """Note what new tuples are like, in the columns ``read``; return whether nulls or NaNs are new to us."""
+        changed = False
+        pointers = self._pointers
+        for k in read:
+            column = block.columns[k]
+            pointers[3 * k : 3 * k + 3, 0] = column.pointers()
+            if column.valid is not None and not self.nulls[k]:
+                self.nulls[k] = changed = True
+            if not self.nans[k] and column.has_nans:
+                self.nans[k] = changed = True
+        return changed
+
+    def tables(self, column: int) -> tuple[int, int, int]:
+        """Return where the addresses of values, validity and texts of a column are, by basic window."""
+        table = self._pointers if self.residents is None else self.residents.addresses
+        step = table.strides[0]
+        first = address(table) + 3 * column * step
+        return first, first + step, first + 2 * step
+
+
+class Output:
+    """What a query has found: for each of its units two rows, basic windows and places in them."""
+
+    def __init__(self, units: tuple[int, ...]) -> None:
+        self.units = units
+        self.words = np.zeros(4, dtype=np.int64)
+        self.at = address(self.words)
+        self.begun = 0
+        self.make_room(256)
+
+    def make_room(self, room: int) -> None:
+        """Begin a new matrix; the one before stays with those who have parts of it."""
+        from crosswind.kernel.follow import QueryWords
+
+        self.matrix = np.empty((2 * len(self.units), room), dtype=np.int64)
+        self.step = self.matrix.strides[0]
+        self.base = address(self.matrix)
+        self.words[QueryWords.RESULTS], self.words[QueryWords.RESULT_ROOM] = self.base, room
+        self.words[QueryWords.RESULT_COUNT] = self.begun = 0
+
+    @property
+    def room(self) -> int:
+        """How many results there is room for."""
+        return self.matrix.shape[1]
+
+    @property
+    def count(self) -> int:
+        """How many results have been written down."""
+        return int(self.words[2])
+
+    def empty(self) -> None:
+        """Forget all results."""
+        self.words[2] = self.begun = 0
+
+
+class Op:
+    """A record, and what its addresses point to.
+
+    ``units`` and ``homes`` are those of the members of its combinations.
+    """
+
+    def __init__(self, kind: int, units: tuple[int, ...], homes: tuple[Home, ...], room: int) -> None:
+        from crosswind.kernel.follow import Op as Words
+
+        self.words = np.zeros(Words.WORDS, dtype=np.int64)
+        self.at = address(self.words)
+        self.units, self.homes, self.room = units, homes, room
+        self.children: list[Op] = []
+        self.words[Words.KIND] = kind
+        self.kept: list[Any] = []
+        if kind != Words.EMIT:
+            self.words[Words.CELLS] = self._room((4 * len(units) + 1, room))
+            self.words[Words.ROOM] = room
+
+    def _room(self, shape: Any) -> int:
+        """Return the address of new memory."""
+        memory = np.zeros(shape, dtype=np.int64)
+        self.kept.append(memory)
+        return address(memory)
+
+    def _keep(self, words: _Ints) -> int:
+        self.kept.append(words)
+        return address(words)
+
+    def link(self) -> None:
+        """Write down what comes after this op, and after those."""
+        from crosswind.kernel.follow import Op as Words
+
+        for k, child in enumerate(self.children):
+            child.words[Words.PARENT] = self.at
+            child.words[Words.SIBLING] = self.children[k + 1].at if k + 1 < len(self.children) else 0
+            child.link()
+        self.words[Words.CHILD] = self.children[0].at if self.children else 0
+
+    def attune(self) -> None:
+        """Write down what windows are like now."""
+
+    def _take_window(self, home: Home) -> Residents | None:
+        """Write down the window that is searched."""
+        from crosswind.kernel.follow import Op as Words
+
+        residents, words = home.residents, self.words
+        items = 0 if residents is None else len(residents.items)
+        words[Words.ITEMS] = words[Words.LAST] = items
+        words[Words.FIRST] = 0
+        if residents is None or not items:
+            return None
+        words[Words.RUNS], words[Words.RUN_COLUMNS] = address(residents.runs), residents.runs.shape[1]
+        return residents
+
+
+class Start(Op):
+    """New tuples, as combinations of one."""
+
+    def __init__(self, home: Home, bits: int, room: int) -> None:
+        from crosswind.kernel.follow import Op as Words
+
+        super().__init__(Words.START, (home.unit,), (home,), room)
+        self.words[Words.BITS] = bits
+        self.words[Words.STEP] = room
+
+    def take(self, block: Block, masks: _Ints | None, cursor: int, step: int) -> None:
+        """Begin with the tuples of ``block``; ``cursor`` is where it says how many have been taken."""
+        from crosswind.kernel.follow import Op as Words
+
+        words = self.words
+        words[Words.TIMES] = address(block.times)
+        words[Words.NUMBERS] = 0 if block.numbers is None else address(block.numbers)
+        words[Words.START_MASKS] = 0 if masks is None else address(masks)
+        words[Words.SIZE], words[Words.CURSOR], words[Words.STEP] = len(block), cursor, min(step, self.room)
+
+
+class All(Op):
+    """What waits in a window, for a product with the combinations of ``entry``."""
+
+    def __init__(self, hopping: Hopping, entry: Op, home: Home) -> None:
+        from crosswind.kernel.follow import Op as Words
+
+        super().__init__(Words.ALL, (home.unit,), (home,), entry.room)
+        words = self.words
+        words[Words.INPUT], words[Words.MEMBERS] = entry.at, len(entry.units)
+        words[Words.BITS] = hopping.all_bits
+        words[Words.BOUND] = self._keep(hopping.reach(home.unit, entry.units))
+        words[Words.ENDS] = self._room(4)
+        words[Words.COUNTED] = bool(hopping.spans.counts)
+
+    def attune(self) -> None:
+        """Write down what windows are like now."""
+        self._take_window(self.homes[0])
+
+
+class Product(Op):
+    """Combinations of two ops, put together."""
+
+    def __init__(self, hopping: Hopping, left: Op, right: Op) -> None:
+        from crosswind.kernel.follow import Op as Words
+
+        super().__init__(Words.PRODUCT, (*left.units, *right.units), (*left.homes, *right.homes), left.room)
+        words = self.words
+        words[Words.INPUT], words[Words.BESIDE] = right.at, left.at
+        words[Words.MEMBERS], words[Words.GROWN] = len(left.units), len(right.units)
+        words[Words.BITS] = hopping.all_bits
+        reaches = [self._keep(hopping.reach(unit, left.units)) for unit in right.units]
+        words[Words.BOUND] = self._keep(np.array(reaches, dtype=np.int64))
+        words[Words.ENDS], words[Words.IN_ROOM] = self._room((len(right.units), 4, left.room)), left.room
+        words[Words.COUNTED] = bool(hopping.spans.counts)
+        limits = hopping.limits(self.units)
+        self.kept.append(limits)
+        words[Words.LIMITS] = address(limits.words)
+
+
+class Emit(Op):
+    """Complete combinations of a query, written down."""
+
+    def __init__(self, entry: Op, bits: int, output: Output) -> None:
+        from crosswind.kernel.follow import Op as Words
+
+        super().__init__(Words.EMIT, entry.units, entry.homes, 0)
+        self._places = np.zeros(2 * len(entry.units), dtype=np.int64)
+        self._places[::2] = [output.units.index(unit) for unit in entry.units]
+        words = self.words
+        words[Words.INPUT], words[Words.MEMBERS], words[Words.BITS] = entry.at, len(entry.units), bits
+        words[Words.QUERY], words[Words.PLACES] = output.at, address(self._places)
+        self.output = output
+
+    def put_bases(self, bases: dict[Home, int]) -> None:
+        """Write down where basic windows of homes begin among those of all copies."""
+        for place, home in enumerate(self.homes):
+            if home in bases:
+                self._places[2 * place + 1] = bases[home]
+
+
+class Search(Op):
+    """Combinations of ``entry`` look for their next member; ``beside`` are others that have nothing to do with it."""
+
+    def __init__(self, hopping: Hopping, entry: Op, home: Home, beside: Op | None) -> None:
+        from crosswind.kernel.follow import Op as Words
+        from crosswind.plan.physical import PROBE_GROUP
+
+        super().__init__(Words.SEARCH, (*entry.units, home.unit), (*entry.homes, home), entry.room)
+        self.hopping, self._home, self._entry = hopping, home, entry
+        words, room = self.words, entry.room
+        words[Words.INPUT], words[Words.MEMBERS], words[Words.IN_ROOM] = entry.at, len(entry.units), room
+        words[Words.BITS], words[Words.COUNTED] = hopping.all_bits, bool(hopping.spans.counts)
+        words[Words.BOUND] = self._keep(hopping.reach(home.unit, entry.units))
+        if beside is not None:
+            words[Words.BESIDE] = beside.at
+            words[Words.ASIDE] = self._keep(hopping.reach(home.unit, beside.units))
+        limits = hopping.limits(self.units)
+        self.kept.append(limits)
+        words[Words.LIMITS] = address(limits.words)
+        for place in (Words.WANT, Words.REPS, Words.GIVEN, Words.MASKS, Words.GROUP_OF):
+            words[place] = self._room(room + 1)
+        words[Words.GROUP_ORDER], words[Words.GROUP_STARTS] = self._room(room + 1), self._room(room + 1)
+        words[Words.GROUP_SIZE] = 1 << (2 * room).bit_length()
+        words[Words.GROUP_TABLE] = self._room(int(words[Words.GROUP_SIZE]))
+        for place in range(Words.FOUND_W, Words.SPREAD_J + 1):
+            words[place] = self._room(room)
+        words[Words.ENDS], words[Words.LOOSE] = self._room((4, room)), self._room((4, room))
+        self._states = np.zeros(32, dtype=np.int64)
+        words[Words.STATE], words[Words.WORK] = address(self._states), self._room((PROBE_GROUP, 4))
+        refers = [entry.units.index(unit) for unit in hopping.refers]
+        words[Words.REFERS], words[Words.N_REFERS] = self._keep(np.array(refers or [0], dtype=np.int64)), len(refers)
+        self._make_columns()
+        self.scratch: Scratch | None = None
+        if hopping.dimensions:
+            self._make_scratch()
+        self._write_tables()
+
+    def _make_columns(self) -> None:
+        from crosswind.kernel.follow import ColumnWords as Column
+        from crosswind.kernel.follow import Op as Words
+
+        columns = self.hopping.columns
+        self._columns = np.zeros((max(1, len(columns)), Column.COLUMN_WORDS), dtype=np.int64)
+        self._texts: dict[tuple[int, int], npt.NDArray[np.uint8]] = {}
+        for k, (unit, _, layout) in enumerate(columns):
+            line = self._columns[k]
+            line[Column.MEMBER], line[Column.WIDTH] = self._entry.units.index(unit), _width(layout)
+            for side in (0, 1):
+                at = Column.OUT + Column.SIDE * side
+                line[at] = self._room(2 * self.room + 2)
+                valid = np.ones(self.room, dtype=np.uint8)
+                self.kept.append(valid)
+                line[at + 1] = address(valid)
+                if layout.storage is Storage.TEXT:
+                    self._make_text_room(k, side, _TEXT_ROOM)
+                if k in self.hopping.partners_at:
+                    line[at + 4] = self._room(self.room)
+        self.words[Words.COLUMNS], self.words[Words.N_COLUMNS] = address(self._columns), len(columns)
+
+    def _make_text_room(self, column: int, side: int, size: int) -> None:
+        from crosswind.kernel.follow import ColumnWords as Column
+
+        text = np.zeros(size + 8, dtype=np.uint8)
+        self._texts[column, side] = text
+        at = Column.OUT + Column.SIDE * side
+        self._columns[column, at + 2 : at + 4] = (address(text), size)
+
+    def widen(self) -> None:
+        """Make the room for texts that was missing."""
+        from crosswind.kernel.follow import Op as Words
+
+        column, side = divmod(int(self.words[Words.NEED_AT]), 2)
+        self._make_text_room(column, side, 2 * int(self.words[Words.NEED]))
+        self._write_tables()
+
+    def _make_scratch(self) -> None:
+        from crosswind.kernel.follow import Op as Words
+
+        words = self.words
+        scratch = Scratch(tuple(dimension.bits for dimension in self.hopping.dimensions), self.room)
+        self.scratch = scratch
+        words[Words.OUTS], words[Words.SPANS] = address(scratch.outs), address(scratch.spans)
+        words[Words.ORDER] = address(scratch.order)
+        for side, ends in enumerate((Words.ENDS, Words.LOOSE)):
+            probe = scratch.probe.copy()
+            probe[:4] = self._rows_of(int(words[ends]))
+            words[Words.PROBE + side] = self._keep(probe)
+
+    def _rows_of(self, ends: int) -> list[int]:
+        return [ends + 8 * self.room * row for row in range(4)]
+
+    def _write_tables(self) -> None:
+        """Write down, for kernels, where what they read of combinations is."""
+        from crosswind.kernel.follow import ColumnWords as Column
+        from crosswind.kernel.follow import Op as Words
+
+        hopping, words = self.hopping, self.words
+        self._tables: list[_Ints] = []
+
+        def table(entries: list[int]) -> int:
+            self._tables.append(np.array(entries or [0], dtype=np.int64))
+            return address(self._tables[-1])
+
+        for side, ends in enumerate((Words.ENDS, Words.LOOSE)):
+            at = Column.OUT + Column.SIDE * side
+            places = [[int(word) for word in line[at : at + 5]] for line in self._columns]
+            leaves = [pointer for k in hopping.leaves_at for pointer in places[k][:3]]
+            hashes = [pointer for k in hopping.partners_at for pointer in (places[k][4], places[k][1])]
+            slots = [pointer for k in hopping.slots_at for pointer in places[k][:3]]
+            words[Words.INS + side], words[Words.N_INS] = table(leaves + hashes), len(leaves + hashes)
+            words[Words.PAIR + side] = table(self._rows_of(int(words[ends])) + slots)
+            if side == 0:
+                words[Words.MASK_PROBE] = table(slots)
+
+    def attune(self) -> None:
+        """Write down what windows are like now, and choose the kernels for that."""
+        from crosswind.kernel.emit import Facts
+        from crosswind.kernel.follow import ColumnWords as Column
+        from crosswind.kernel.follow import Op as Words
+
+        words, hopping = self.words, self.hopping
+        residents = self._take_window(self._home)
+        if residents is None:
+            return
+        homes = dict(zip(self._entry.units, self._entry.homes, strict=True))
+        nulls, nans = False, False
+        for line, (unit, at, _) in zip(self._columns, hopping.columns, strict=False):
+            home = homes[unit]
+            line[Column.VALUES], line[Column.VALIDS], line[Column.TEXTS] = home.tables(at)
+            line[Column.NULLS] = home.nulls[at]
+            nulls, nans = nulls | bool(home.nulls[at]), nans | bool(home.nans[at])
+        first, end = hopping.slots_of_target
+        self.window_nulls = bool(self._home.nulls[first:end].any())
+        facts = Facts(nulls or self.window_nulls, nans or bool(self._home.nans[first:end].any()))
+        words[Words.PARAMS] = address(residents.params)
+        words[Words.TABLE], words[Words.TABLE_COLUMNS] = address(residents.positions), residents.positions.shape[1]
+        self.kept_now = (residents, residents.positions)
+        if hopping.dimensions:
+            self._choose_thresholds(nulls)
+            words[Words.BOX], words[Words.RECHECK] = hopping.box(), hopping.recheck(facts, self.window_nulls)
+            words[Words.SORTS] = 0
+            if "band" in residents.kinds and residents.size > CACHED and self.scratch is not None:
+                axis = int(residents.runs[residents.runs[:, 5] == 1, 9][-1]) & 15
+                words[Words.SORTS] = address(self.scratch.low_values[axis])
+        else:
+            words[Words.SCAN] = hopping.scan(facts)
+        if hopping.is_shared:
+            words[Words.MASK], table = hopping.mask(facts, self.window_nulls)
+            words[Words.MASK_TABLE] = address(table)
+
+    def _choose_thresholds(self, nulls: bool) -> None:
+        from crosswind.kernel.crew import address_of
+        from crosswind.kernel.follow import Op as Words
+
+        words = self.words
+        kernel = self.hopping.thresholds(nulls)
+        at = address_of(kernel.call)
+        if words[Words.THRESHOLDS] != at:
+            ends, room = kernel.room()
+            words[Words.THRESHOLDS] = at
+            words[Words.PLANS], words[Words.PLAN_ROWS] = address(kernel.plans), len(kernel.plans)
+            words[Words.THRESHOLD_ENDS], words[Words.THRESHOLD_COLUMNS] = address(ends), ends.shape[1]
+            words[Words.THRESHOLD_ROOM] = address(room)
+            self._thresholds = (kernel, ends, room)
+
+    @property
+    def longest(self) -> int:
+        """Room that is needed to get anywhere: pair by pair, a basic window is searched at a stretch."""
+        residents = self._home.residents
+        if self.hopping.dimensions or residents is None or not residents.items:
+            return 0
+        return int(residents.runs[:, 0].max())
+
+    def put_lengths(self) -> None:
+        """Write down how long basic windows are, if that is needed."""
+        from crosswind.kernel.follow import Op as Words
+
+        if not self.hopping.dimensions and self._home.residents is not None:
+            self._lengths = np.ascontiguousarray(self._home.residents.runs[:, 0])
+            self.words[Words.LENGTHS] = address(self._lengths)
+
+    def show(self) -> None:
+        """Let the index see what was looked for."""
+        from crosswind.kernel.follow import Op as Words
+
+        present = int(self.words[Words.PRESENT])
+        if present and self.scratch is not None:
+            scratch = self.scratch
+            self.hopping.index.see(scratch.low_values, scratch.high_values, scratch.order[:present])
+
+    def fault(self) -> PairFaultError:
+        """Return the error that an overflow has to become."""
+        from crosswind.kernel.follow import Op as Words
+
+        states = self._states
+        kind = int(self.words[Words.FAULT])
+        state = states[8 * (kind - 1) : 8 * kind]
+        residents = self._home.residents
+        if residents is None:
+            raise LookupError("a search found an overflow without a window")
+        fault = PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
+        fault.terms = self.hopping.hop.terms
+        if kind == 3:
+            fault.terms = self.hopping.accused(self.window_nulls, int(state[1]), int(state[2]))
+        return fault
+
+
+def _width(layout: Layout) -> int:
+    """Return the bytes of a value; 0 for texts."""
+    if layout.storage is Storage.FIXED:
+        return layout.machine.itemsize
+    return 16 if layout.storage is Storage.WIDE else 0
