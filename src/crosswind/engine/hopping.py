@@ -78,6 +78,9 @@ class Hopping:
         used = (node for check in self._checks for atom in atoms_of(check) for node in _slots_in(atom.expr))
         self._probe_slots = tuple(dict.fromkeys(slot for slot in used if slot.unit != hop.target))
         self.dimensions = _aligned(hop.dimensions, plan.accesses[hop.target].dimensions, own)
+        self._condition: Formula = self._checks[0]
+        if self.is_shared:
+            self._condition = And(()) if self.dimensions else Or(self._checks)
         self._number_columns(slots, intakes)
         bare = tuple(slots.rewrite_formula(check) for check in hop.bare)
         self._keys = intakes[hop.target].keys
@@ -88,7 +91,8 @@ class Hopping:
         read += [d.partner for d in self.dimensions if d.partner is not None]
         units = set().union(*(roles_of(expr) for expr in read), {slot.unit for slot in self._probe_slots})
         self.refers = tuple(unit for unit in hop.joined if unit in units)
-        self._kernels: dict[Any, Any] = {}
+        self._kernels: dict[Any, int] = {}
+        self._thresholds: dict[bool, tuple[Any, int]] = {}
 
     def _number_columns(self, slots: SlotTable, intakes: list[Intake]) -> None:
         """Give numbers to the columns that the search reads of combinations: unit, place, layout."""
@@ -128,12 +132,15 @@ class Hopping:
 
     # -- kernels: which ones depends on whether there are nulls and NaNs ---------
 
-    def thresholds(self, nulls: bool) -> Any:
-        """Return the kernel that finds boxes, given whether what it reads has nulls."""
+    def thresholds(self, nulls: bool) -> tuple[Any, int]:
+        """Return the kernel that finds boxes, given whether what it reads has nulls, and its address."""
         from crosswind.kernel.emit import Facts
         from crosswind.kernel.thresholds import threshold_kernel
 
-        return threshold_kernel(self.dimensions, self._leaves, Facts(nulls=nulls, nans=True))
+        if nulls not in self._thresholds:
+            kernel = threshold_kernel(self.dimensions, self._leaves, Facts(nulls=nulls, nans=True))
+            self._thresholds[nulls] = (kernel, self._address(("thresholds", nulls), lambda: kernel.call))
+        return self._thresholds[nulls]
 
     def box(self) -> int:
         """Return the address of the kernel that finds candidates."""
@@ -146,10 +153,9 @@ class Hopping:
         """Return the address of the kernel that keeps candidates; 0: there is nothing to be checked."""
         from crosswind.kernel.scan import recheck_kernel
 
-        spec = self._pair_spec()
-        if spec.condition == And(()) or (self._is_settled and not window_nulls):
+        if self._condition == And(()) or (self._is_settled and not window_nulls):
             return 0
-        return self._address(("recheck", facts), lambda: recheck_kernel(spec, facts))
+        return self._address(("recheck", facts), lambda: recheck_kernel(self._pair_spec(), facts))
 
     def scan(self, facts: Any) -> int:
         """Return the address of the kernel that compares pair by pair."""
@@ -171,16 +177,13 @@ class Hopping:
 
         if key not in self._kernels:
             self._kernels[key] = address_of(make())
-        return int(self._kernels[key])
+        return self._kernels[key]
 
     def _pair_spec(self) -> Any:
         from crosswind.kernel.scan import PairSpec
 
-        condition: Formula = self._checks[0]
-        if self.is_shared:
-            condition = And(()) if self.dimensions else Or(self._checks)
         counted = bool(self.spans.counts)
-        return PairSpec(condition, self._slots, self._probe_slots, self._keys, timed=True, counted=counted)
+        return PairSpec(self._condition, self._slots, self._probe_slots, self._keys, timed=True, counted=counted)
 
 
 def word(bits: int) -> int:

@@ -71,14 +71,20 @@ class Index:
         self.chosen = "scan"
         self.reason = "no basic window is full yet"
 
+    def wants_to_see(self, count: int) -> bool:
+        """Whether boxes of ``count`` probes are worth a look: of small batches, some are."""
+        if self._choice == "scan":
+            return False
+        self._seen += 1
+        if count < _SAMPLE and self._seen < _SEE_EVERY and self._boxes:
+            return False
+        self._seen = _SEE_EVERY
+        return True
+
     def see(self, lows: list[_Doubles], highs: list[_Doubles], present: npt.NDArray[np.int64]) -> None:
         """Remember some boxes of the latest probes, by dimension; ``present`` have one."""
-        if self._choice == "scan":
+        if not self.wants_to_see(len(present)):
             return
-        self._seen += 1
-        if len(present) < _SAMPLE and self._seen < _SEE_EVERY and self._boxes:
-            return
-        self._seen = 0
         rows = present[:: max(1, len(present) // _SAMPLE)][:_SAMPLE]
         fresh = [(low[rows], high[rows]) for low, high in zip(lows, highs, strict=True)]
         if self._boxes and len(rows) < _SAMPLE:  # small batches: the latest of many
@@ -87,6 +93,7 @@ class Index:
                 for (low, high), old in zip(fresh, self._boxes, strict=True)
             ]
         self._boxes = fresh
+        self._seen = 0
 
     def arrange(self, blocks: list[Block]) -> Run:
         """Return the run of ``blocks``, arranged if that is better than scanning it."""

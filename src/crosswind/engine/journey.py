@@ -37,8 +37,6 @@ class Findings:
         """Note the results since the last cut: of tuples of ``source`` in ``block``, and others at ``homes``."""
         output = self.output
         begin, end = output.begun, output.count
-        if begin == end:
-            return
         part: dict[int, Member] = {}
         for place, unit in enumerate(output.units):
             which, rows = output.matrix[2 * place : 2 * place + 2, begin:end]
@@ -112,6 +110,8 @@ class Journey:
         self._searches = [op for op in self._ops if isinstance(op, Search)]
         self._emits = [op for op in self._ops if isinstance(op, Emit)]
         self._at = {op.at: op for op in self._ops}
+        outputs = {id(emit.output) for emit in self._emits}
+        self._mine = [findings for findings in self._findings if id(findings.output) in outputs]
         of_source = (at for op in self._searches for unit, at, _ in op.hopping.columns if unit == self._unit)
         self._read = sorted(set(of_source))
         self._places: dict[int, Residents | Joint] = {}
@@ -185,8 +185,9 @@ class Journey:
                     yield from self._make_room(self._at[int(place[0])], block)
         for search in self._searches:
             search.show()
-        for findings in self._findings:
-            findings.cut(self._unit, block, self._places)
+        for findings in self._mine:
+            if findings.output.count > findings.output.begun:
+                findings.cut(self._unit, block, self._places)
 
     def _make_room(self, op: Op, block: Block) -> Iterator[int]:
         for query, findings in enumerate(self._findings):

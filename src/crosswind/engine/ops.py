@@ -216,6 +216,7 @@ class Product(Op):
         reaches = [self._keep(hopping.reach(unit, left.units)) for unit in right.units]
         words[Words.BOUND] = self._keep(np.array(reaches, dtype=np.int64))
         words[Words.ENDS], words[Words.IN_ROOM] = self._room((len(right.units), 4, left.room)), left.room
+        words[Words.WANT] = self._room(left.room)
         words[Words.COUNTED] = bool(hopping.spans.counts)
         limits = hopping.limits(self.units)
         self.kept.append(limits)
@@ -394,12 +395,10 @@ class Search(Op):
             words[Words.MASK_TABLE] = address(table)
 
     def _choose_thresholds(self, nulls: bool) -> None:
-        from crosswind.kernel.crew import address_of
         from crosswind.kernel.follow import Op as Words
 
         words = self.words
-        kernel = self.hopping.thresholds(nulls)
-        at = address_of(kernel.call)
+        kernel, at = self.hopping.thresholds(nulls)
         if words[Words.THRESHOLDS] != at:
             ends, room = kernel.room()
             words[Words.THRESHOLDS] = at
@@ -429,7 +428,7 @@ class Search(Op):
         from crosswind.kernel.follow import Op as Words
 
         present = int(self.words[Words.PRESENT])
-        if present and self.scratch is not None:
+        if present and self.scratch is not None and self.hopping.index.wants_to_see(present):
             scratch = self.scratch
             self.hopping.index.see(scratch.low_values, scratch.high_values, scratch.order[:present])
 

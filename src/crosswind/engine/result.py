@@ -236,11 +236,10 @@ class Materialiser:
         """Return the rows of ``count`` results whose members, by unit, are at the places in ``parts``."""
         if not count:
             return pa.Table.from_batches([], schema=self.schema)
-        if self._all_plain and len(parts) == 1:
-            sources = [parts[0][role].source(index) for role, index, _, _ in self.plain_columns]
-            known = [source for source in sources if source is not None]
-            if len(known) == len(sources):
-                return self.table_at(known, count)
+        if self._all_plain:
+            made = self._plain_table(parts, count)
+            if made is not None:
+                return made
         columns = self._gather(parts, count)
 
         def fetch(role: int, name: str) -> pa.Array:
@@ -270,18 +269,42 @@ class Materialiser:
 
     def table_at(self, sources: list[Source], count: int) -> pa.Table:
         """Return ``count`` rows, given where the values of each of ``plain_columns`` are."""
+        jobs: list[int] = []
+        at = 0
+        for source, (_, _, _, width) in zip(sources, self.plain_columns, strict=True):
+            jobs += source
+            jobs += (at, width, count)
+            at += (width * count + 63) & -64
+        return self._table_of(jobs, count)
+
+    def _plain_table(self, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table | None:
+        """Return the rows if they are plain columns without nulls, else None."""
+        jobs: list[int] = []
+        sizes = [len(next(iter(places.values()))) for places in parts]
+        at = 0
+        for role, index, _, width in self.plain_columns:
+            end = at + ((width * count + 63) & -64)
+            for places, size in zip(parts, sizes, strict=True):
+                source = places[role].source(index)
+                if source is None:
+                    return None
+                jobs += source
+                jobs += (at, width, size)
+                at += width * size
+            at = end
+        return self._table_of(jobs, count)
+
+    def _table_of(self, jobs: list[int], count: int) -> pa.Table:
+        """Return the rows that ``jobs`` fetch, column behind column, each at a multiple of 64 bytes."""
         from crosswind.kernel.gather import gather_columns
 
-        jobs: list[int] = []
-        made, size = [], 0
-        for source, (_, _, of, width) in zip(sources, self.plain_columns, strict=True):
-            jobs += source
-            jobs += (size, width, count)
-            made.append((of, size, width * count))
-            size += (width * count + 63) & -64
+        size = sum((width * count + 63) & -64 for _, _, _, width in self.plain_columns)
         memory = pa.py_buffer(np.empty(size, dtype=np.uint8))
         gather_columns(jobs, memory.address)
-        arrays = [pa.Array.from_buffers(of, count, [None, memory.slice(at, length)]) for of, at, length in made]
+        arrays, at = [], 0
+        for _, _, of, width in self.plain_columns:
+            arrays.append(pa.Array.from_buffers(of, count, [None, memory.slice(at, width * count)]))
+            at += (width * count + 63) & -64
         return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, names=self._names)])
 
     def _gather(self, parts: Sequence[Mapping[int, Place]], count: int) -> dict[tuple[int, str], pa.Array]:

@@ -20,7 +20,7 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.journey import Findings, Journey
 from crosswind.engine.orders import Orders
 from crosswind.engine.result import Member
-from crosswind.engine.spans import Spans, Turn
+from crosswind.engine.spans import Spans, Turn, Wait
 from crosswind.engine.strategy import AtOnce
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
@@ -31,6 +31,7 @@ from crosswind.window.replicas import Replicas
 
 __all__ = ["Combinations", "Routes"]
 
+_CAPACITY_MIN = 256
 _BANK = 64
 """Terms whose bits share a word, and whose searches can be shared."""
 
@@ -73,7 +74,13 @@ class Routes(AtOnce):
         self._spans = spans
         self._choice = index
         self.windows = tuple(
-            Replicas(tuple(intake.layouts[: intake.stored]), basic_window, intake.keys, numbered) for intake in intakes
+            Replicas(
+                tuple(intake.layouts[: intake.stored]),
+                _capacity(basic_window, Wait.of(unit, plan, spans)),
+                intake.keys,
+                numbered,
+            )
+            for unit, intake in enumerate(intakes)
         )
         self._copies: list[dict[frozenset[int], tuple[int, tuple[int, ...], Index]]] = [{} for _ in intakes]
         self._banks = [tuple(range(at, min(at + _BANK, len(plan.terms)))) for at in range(0, len(plan.terms), _BANK)]
@@ -200,3 +207,14 @@ class Routes(AtOnce):
         if self.orders.revisit():
             self._journeys = self._plan_hops()
         super().settle()
+
+
+def _capacity(asked: int, wait: Wait) -> int:
+    """Return the size of basic windows: a fraction of the window, where its length is known.
+
+    Combinations probe a window many times for each tuple that comes in, so what has expired, or is not arranged yet,
+    costs more than in a join of two.
+    """
+    if wait.age is not None or wait.count is None:
+        return asked
+    return min(asked, max(_CAPACITY_MIN, 1 << (wait.count // 4).bit_length() - 1))

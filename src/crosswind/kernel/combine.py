@@ -193,11 +193,11 @@ def loosen(bounds, order, starts, groups, counted, out):
 
 
 @jit()
-def within(bounds, k, t, number, counted):
-    """Whether combination ``k`` may meet a tuple."""
-    if t < bounds[0, k] or t > bounds[1, k]:
+def within(bounds, at, k, t, number, counted):
+    """Whether combination ``k`` may meet a tuple, by the bounds from row ``at`` on."""
+    if t < bounds[at, k] or t > bounds[at + 1, k]:
         return False
-    return not counted or (number >= bounds[2, k] and number <= bounds[3, k])
+    return not counted or (number >= bounds[at + 2, k] and number <= bounds[at + 3, k])
 
 
 @jit()
@@ -213,7 +213,7 @@ def spread(groups, which, rows, found, order, starts, bounds, counted, runs, sta
             if done == room:
                 state[0], state[1] = k, place - starts[g]
                 return done
-            if within(bounds, order[place], t, number, counted):
+            if within(bounds, 0, order[place], t, number, counted):
                 out_w[done], out_i[done], out_j[done] = w, i, order[place]
                 done += 1
         within_group = 0

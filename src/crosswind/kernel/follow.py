@@ -537,13 +537,19 @@ def advance_all(op, turn):
 
 @jit()
 def begin_product(op, turn):
-    """Find out what the combinations on the left may meet."""
+    """Find out which combinations on the left go this way, and what they may meet."""
     left = vector_at(op[{BESIDE}], {WORDS})
-    cells = cells_of(left, op[{MEMBERS}])
+    cells, want = cells_of(left, op[{MEMBERS}]), vector_at(op[{WANT}], op[{IN_ROOM}])
+    n = 0
+    for k in range(left[{COUNT}]):
+        if cells[0, k] & op[{BITS}] != 0:
+            want[n] = k
+            n += 1
     for g in range(op[{GROWN}]):
         ends = table_at(op[{ENDS}] + 32 * op[{IN_ROOM}] * g, 4, op[{IN_ROOM}])
-        for k in range(left[{COUNT}]):
-            bound(cells, k, fetch(op[{BOUND}], g, np.int64), turn, ends, k)
+        for k in range(n):
+            bound(cells, want[k], fetch(op[{BOUND}], g, np.int64), turn, ends, k)
+    op[{PROBES}] = n
     op[{NEXT}] = op[{NEXT_2}] = 0
 
 
@@ -553,27 +559,28 @@ def advance_product(op, turn):
     left, right = vector_at(op[{BESIDE}], {WORDS}), vector_at(op[{INPUT}], {WORDS})
     members, grown = op[{MEMBERS}], op[{GROWN}]
     a, b, out = cells_of(left, members), cells_of(right, grown), cells_of(op, members + grown)
+    want, all_ends = vector_at(op[{WANT}], op[{IN_ROOM}]), table_at(op[{ENDS}], 4 * grown, op[{IN_ROOM}])
     counted = is_counted(op, turn)
     kept = np.int64(0)
     g, k = op[{NEXT}], op[{NEXT_2}]
     while g < right[{COUNT}] and kept < op[{ROOM}]:
-        while k < left[{COUNT}] and kept < op[{ROOM}]:
-            mask = a[0, k] & b[0, g] & op[{BITS}]
+        while k < op[{PROBES}] and kept < op[{ROOM}]:
+            j = want[k]
+            mask = a[0, j] & b[0, g] & op[{BITS}]
             fits = mask != 0
             for m in range(grown):
-                ends = table_at(op[{ENDS}] + 32 * op[{IN_ROOM}] * m, 4, op[{IN_ROOM}])
-                fits = fits and within(ends, k, b[3 + 4 * m, g], b[4 + 4 * m, g], counted)
+                fits = fits and within(all_ends, 4 * m, k, b[3 + 4 * m, g], b[4 + 4 * m, g], counted)
             if fits:
                 out[0, kept] = mask
                 for m in range(1, 4 * members + 1):
-                    out[m, kept] = a[m, k]
+                    out[m, kept] = a[m, j]
                 for m in range(1, 4 * grown + 1):
                     out[4 * members + m, kept] = b[m, g]
                 mask = in_limits(out, kept, members + grown, op[{LIMITS}], turn)
                 out[0, kept] = mask
                 kept += mask != 0
             k += 1
-        if k >= left[{COUNT}]:
+        if k >= op[{PROBES}]:
             g, k = g + 1, 0
     op[{NEXT}], op[{NEXT_2}] = g, k
     return kept
