@@ -102,7 +102,7 @@ class EngineConfig:
         if self.basic_window is None:
             yield
             return
-        from crosswind.engine import cell, grid, handshake, session
+        from crosswind.engine import cell, grid, handshake, journey, ops, session
 
         small = {name: partial(_with_basic_window, getattr(session, name), self.basic_window) for name in JOINS}
         with (
@@ -111,6 +111,8 @@ class EngineConfig:
             patch.object(cell, "ALONE", 0),
             patch.object(grid, "ALONE", 0),
             patch.object(handshake, "BATCH", 2),
+            patch.object(journey, "ROOM", 6 if self.basic_window > 4 else 200),
+            patch.object(ops, "RESULTS_ROOM", 3),
         ):
             yield
 
@@ -384,15 +386,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Reuse compiled kernels from one session to the next: a new query costs about a second."""
     os.environ.setdefault("JDK_JAVA_OPTIONS", QUICK_JAVA)
     use_kernel_cache(Path(config.cache.mkdir(KERNEL_CACHE)) if config.cache else ROOT / ".pytest_cache" / KERNEL_CACHE)
-
-
-@pytest.fixture(
-    params=[*(engine for engine in ENGINES if engine.name == "kang"), pytest.param(ON_SPARK, marks=SPARK)],
-    ids=lambda engine: engine.id,
-)
-def serial(request: pytest.FixtureRequest) -> EngineConfig:
-    """Return each engine in turn that joins more than two streams."""
-    return request.param
 
 
 @pytest.fixture(params=[*ENGINES, pytest.param(ON_SPARK, marks=SPARK)], ids=lambda engine: engine.id)

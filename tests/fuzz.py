@@ -59,8 +59,6 @@ def check(case: TestCase, engine: EngineConfig) -> Verdict:
     except NotInSparkError as error:
         return Verdict("not in Spark", report=str(error))
     except cw.UnsupportedError as error:
-        if engine.name != "kang" and "engine='kang'" in str(error):
-            return Verdict("elsewhere")
         return Verdict("refused", report=str(error))
     except cw.QueryError as error:
         return Verdict("refused", report=str(error))

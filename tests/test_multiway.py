@@ -39,7 +39,7 @@ def oracle_rows(windows: dict[str, tuple[str, Window]], tables: dict[str, pa.Tab
     ],
 )
 @pytest.mark.parametrize("kind", ["range", "mixed"])
-def test_three_streams(serial: EngineConfig, condition: str, kind: str):
+def test_three_streams(engine: EngineConfig, condition: str, kind: str):
     windows = {
         "range": {
             "R": ("RANGE 6", Window("range", 6)),
@@ -54,7 +54,7 @@ def test_three_streams(serial: EngineConfig, condition: str, kind: str):
     }[kind]
     tables = make_tables(3)
     sql = f"SELECT * FROM {', '.join(f'{n} [{text}]' for n, (text, _) in windows.items())} WHERE {condition}"
-    assert_same(oracle_rows(windows, tables, condition), serial.rows(sql, tables), sql)
+    assert_same(oracle_rows(windows, tables, condition), engine.rows(sql, tables), sql)
 
 
 def test_eight_streams():

@@ -315,12 +315,43 @@ def test_what_cannot_be_is_refused(options, message):
         cw.open(SQL, SCHEMAS, **options)
 
 
-def test_more_than_two_streams_are_for_kang():
-    sql = "SELECT R.x FROM R [RANGE 5], S [RANGE 5], R [RANGE 5] AS q WHERE R.x = S.a AND S.a = q.x"
-    with pytest.raises(cw.UnsupportedError, match=r"engine='grid' joins two streams.*Use engine='kang'"):
-        cw.open(sql, SCHEMAS, engine="grid", workers=4)
-    with cw.open(sql, SCHEMAS) as join:
-        assert join.stats.engine == "kang"
+MANY = "SELECT R.x, S.a, q.x AS y FROM R [RANGE 50], S [RANGE 50], R [RANGE 50] AS q WHERE R.x = S.a AND S.a < q.x"
+
+
+@pytest.mark.parametrize("engine", ["cell", "grid", "handshake"])
+def test_more_than_two_streams_are_shared_out(engine: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("crosswind.engine.cell.ALONE", 0)
+    rng = random.Random(7)
+    tables = {name: numbers(rng, name, 300) for name in ("R", "S")}
+    expected = cw.run(MANY, tables, engine="kang")
+    with cw.open(MANY, SCHEMAS, engine=engine, workers=4, basic_window=16) as join:
+        parts = []
+        for at in range(0, 300, 25):
+            parts += [join.push(name, table.slice(at, 25)) for name, table in tables.items()]
+        assert join.stats.engine == engine
+        shifts = join.stats.workers
+    assert len(shifts) == 4
+    assert all(shift.tasks for shift in shifts)
+    assert sum(shift.matches for shift in shifts) == sum(part.num_rows for part in parts) > 0
+    assert sorted(map(str, pa.concat_tables(parts).to_pylist())) == sorted(map(str, expected.to_pylist()))
+
+
+def numbers(rng: random.Random, name: str, count: int) -> pa.Table:
+    column = SCHEMAS[name].names[0]
+    values = [rng.randrange(20) for _ in range(count)]
+    return pa.table({column: values, "ts": range(count)}).cast(SCHEMAS[name])
+
+
+def test_an_overflow_in_one_share_refuses_the_batch(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("crosswind.engine.cell.ALONE", 0)
+    schemas = dict.fromkeys("RST", pa.schema({"x": pa.int64(), "ts": pa.int64()}))
+    sql = "SELECT R.x FROM R [RANGE 50], S [RANGE 50], T [RANGE 50] WHERE R.x * S.x * T.x = 8"
+    with cw.open(sql, schemas, engine="cell", workers=3, basic_window=2) as join:
+        join.push("R", {"x": list(range(20)), "ts": range(20)})
+        join.push("S", {"x": [2**40] * 2 + [1] * 18, "ts": range(20)})
+        with pytest.raises(cw.ArithmeticOverflowError, match="The batch was not taken"):
+            join.push("T", {"x": [2**40] * 8, "ts": range(8)})
+        assert join.push("T", {"x": [1], "ts": [1]}).num_rows == 18
 
 
 # -- the choice --------------------------------------------------------------------

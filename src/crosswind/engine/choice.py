@@ -14,6 +14,8 @@ from crosswind.engine.kang import Kang
 from crosswind.engine.layout import Load, check_layout, choose_layout, expected_load
 from crosswind.engine.probe import pair_spec
 from crosswind.engine.result import Materialiser
+from crosswind.engine.routes import Routes
+from crosswind.engine.spans import Spans
 from crosswind.engine.strategy import Strategy
 from crosswind.engine.workers import cores
 from crosswind.errors import InputError, UnsupportedError
@@ -78,6 +80,28 @@ class Choice:
             return Grid(plan, intakes, index, basic_window, numbered, self.layout)
         return Kang(plan, intakes, index, basic_window, numbered)
 
+    def build_routes(
+        self,
+        plan: Plan,
+        intakes: list[Intake],
+        spans: tuple[Spans, ...],
+        index: str,
+        basic_window: int,
+        numbered: bool,
+    ) -> Routes:
+        """Return what joins many streams, or for many queries, ready to take tuples."""
+        sides = {"cell": (0, self.workers), "handshake": (1, self.workers), "grid": self.layout}
+        return Routes(
+            plan,
+            intakes,
+            spans,
+            index,
+            basic_window,
+            numbered,
+            name=self.engine,
+            sides=(1, 1) if self.workers == 1 else sides.get(self.engine, (1, 1)),
+        )
+
 
 def choose_engine(
     plan: Plan,
@@ -97,16 +121,11 @@ def choose_engine(
             "admission='shed' needs windows of time: with ROWS windows tuples are joined when the watermarks have "
             "passed them, and then it is too late to drop them. Use RANGE windows, or admission='block'."
         )
-    if plan.terms:
-        if engine in ("auto", "kang"):
-            return Choice("kang", _count(workers, "kang"), False, "more than two streams, or many queries")
-        raise UnsupportedError(
-            f"engine='{engine}' joins two streams in one query; this plan has {len(plan.units)} windows and "
-            f"{len(plan.queries)} queries. Use engine='kang', which runs any plan."
-        )
     if layout is not None and engine != "grid":
         raise InputError(f"layout={layout!r} is for engine='grid', not for engine='{engine}'; leave it out.")
     count = _count(workers, engine)
+    if plan.terms:
+        return _for_routes(engine, workers, count, layout)
     load = expected_load(plan, rate)
     if engine == "grid":
         return _grid(
@@ -119,6 +138,27 @@ def choose_engine(
     if engine != "auto":
         return Choice(engine, count, workers == "auto", "asked for")
     return _best(plan, index, workers, count, load if rate else None, hurry)
+
+
+def _for_routes(engine: str, workers: Any, count: int, layout: Any) -> Choice:
+    """Return the engine of a plan with more than two streams, or many queries."""
+    what = "more than two streams, or many queries"
+    if engine == "kang" or count == 1:
+        return Choice("kang" if engine == "auto" else engine, 1, False, what)
+    if engine == "auto" and workers is None:
+        return Choice("kang", 1, False, f"{what}; one worker answers soonest")
+    if engine in ("auto", "cell"):
+        return Choice("cell", count, False, f"{what}: workers share new tuples, or the first window on their way")
+    if engine == "handshake":
+        return Choice(engine, count, False, f"{what}: new tuples pass workers that hold the first window between them")
+    sides = check_layout(layout, workers, _WORKERS_MAX) if layout else _squarest(count)
+    return Choice("grid", sides[0] * sides[1], False, f"{what}: rows share new tuples, columns the first window", sides)
+
+
+def _squarest(count: int) -> tuple[int, int]:
+    """Return two factors that are as near as can be."""
+    rows = max(m for m in range(1, count + 1) if count % m == 0 and m * m <= count)
+    return rows, count // rows
 
 
 def _best(plan: Plan, index: str, workers: Any, count: int, load: Load | None, hurry: bool) -> Choice:

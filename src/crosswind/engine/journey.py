@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,9 +17,13 @@ from crosswind.window.join_window import Residents
 from crosswind.window.replicas import Joint, Replicas
 from crosswind.window.vector import address
 
-__all__ = ["Findings", "Journey"]
+__all__ = ["ROOM", "Findings", "Journey", "Masks"]
 
-_ROOM = 1024
+_Ints = npt.NDArray[np.int64]
+Masks = Sequence[_Ints | None]
+"""The terms that each new tuple may be part of, by bank (None: all that its unit is part of)."""
+
+ROOM = 1024
 """Combinations that are handed on at a time: they stay in the cache."""
 
 _RESULTS = 1 << 18
@@ -79,8 +84,6 @@ class Journey:
         The windows of all units.
     findings : sequence of Findings
         Where results are noted, by query.
-    room : int
-        Combinations that are handed on at a time, at least.
     """
 
     def __init__(
@@ -89,11 +92,12 @@ class Journey:
         roots: Sequence[tuple[list[Hopping], int]],
         windows: Sequence[Replicas],
         findings: Sequence[Findings],
-        room: int = _ROOM,
     ) -> None:
         self._unit, self._roots, self._windows, self._findings = unit, roots, windows, findings
-        self._cursor = np.zeros(1, dtype=np.int64)
-        self._make(room)
+        self._cursors = np.zeros(max(1, len(roots)), dtype=np.int64)
+        self.cancelled = False
+        self.busy_s, self.tasks = 0.0, 0
+        self._make(ROOM)
 
     def _make(self, room: int) -> None:
         self._room = room
@@ -162,32 +166,64 @@ class Journey:
 
     # -- following ---------------------------------------------------------------
 
-    def follow(self, block: Block, masks: Sequence[npt.NDArray[np.int64] | None], turn: Turn) -> Iterator[int]:
+    def follow(self, block: Block, masks: Masks, turn: Turn) -> Iterator[int]:
         """Let the tuples of ``block`` go; yield the numbers of queries of whose results rows should be made now.
 
         ``masks`` are the terms that each tuple may be part of, by bank (None: all that its unit is part of).
         """
+        self.attune(block)
+        self._cursors[:] = 0
+        yield from self._go(block, masks, turn, self._cursors, self._room)
+        self.settle(block)
+
+    def follow_share(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> None:
+        """Let tuples of ``block`` go that nobody else has taken: ``cursors`` say how many have been, by bank.
+
+        Whoever asks sees to it that :meth:`attune` comes before and :meth:`settle` after, in one thread.
+        """
+        began = time.perf_counter()
+        for query in self._go(block, masks, turn, cursors, step):
+            self._findings[query].grow()
+        self.busy_s += time.perf_counter() - began
+        self.tasks += 1
+
+    def _go(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> Iterator[int]:
         from crosswind.kernel.follow import Outcome, follow_kernels
 
-        self._attune(block)
         kernel = follow_kernels().follow
-        place, turn_at = np.zeros(2, dtype=np.int64), address(turn.words)
-        for start, mask in zip(self._starts, masks, strict=True):
-            self._cursor[0] = 0
-            start.take(block, mask, address(self._cursor), self._room)
+        place, turn_at, cursors_at = np.zeros(2, dtype=np.int64), address(turn.words), address(cursors)
+        for bank, (start, mask) in enumerate(zip(self._starts, masks, strict=True)):
+            start.take(block, mask, cursors_at + 8 * bank, step)
             place[:] = (start.at, 1)
             while (outcome := kernel(place, turn_at)) != Outcome.DONE:
+                if self.cancelled:
+                    return
                 if outcome == Outcome.FAULTED:
                     raise self._search_at(int(place[0])).fault()
                 if outcome == Outcome.SHORT:
                     self._search_at(int(place[0])).widen()
                 elif outcome == Outcome.FULL:
                     yield from self._make_room(self._at[int(place[0])], block)
+
+    def settle(self, block: Block) -> None:
+        """Note what was found, and let indexes see what was looked for."""
         for search in self._searches:
             search.show()
         for findings in self._mine:
             if findings.output.count > findings.output.begun:
                 findings.cut(self._unit, block, self._places)
+
+    def take_share(self, column: int, columns: int) -> None:
+        """Search only one of ``columns`` shares of the first windows on the way."""
+        for start in self._starts:
+            for op in start.children:
+                op.take_share(column, columns)
+
+    @property
+    def first_windows(self) -> tuple[int, int]:
+        """How many tuples wait in the first windows that are not arranged, and how many runs are that are."""
+        shares = [op.first_window for start in self._starts for op in start.children]
+        return sum(scanned for scanned, _ in shares), sum(arranged for _, arranged in shares)
 
     def _make_room(self, op: Op, block: Block) -> Iterator[int]:
         for query, findings in enumerate(self._findings):
@@ -204,7 +240,7 @@ class Journey:
             raise LookupError("only a search can fail")
         return op
 
-    def _attune(self, block: Block) -> None:
+    def attune(self, block: Block) -> None:
         """Let ops know what windows and new tuples are like."""
         changed = set()
         for (unit, copy), home in self._homes.items():
@@ -217,7 +253,7 @@ class Journey:
         longest = max((op.longest for op in self._searches), default=0)
         if longest > self._room:
             self._make(2 * longest)
-            self._attune(block)
+            self.attune(block)
             return
         for op in self._searches:
             op.put_lengths()

@@ -116,7 +116,9 @@ class LiveJoin:
         index, basic_window = self._options
         self._strategy: Strategy | Routes
         if plan.terms:
-            self._strategy = Routes(plan, self._intakes, self._spans, index, basic_window, self._counted)
+            self._strategy = self._choice.build_routes(
+                plan, self._intakes, self._spans, index, basic_window, self._counted
+            )
         else:
             self._strategy = self._choice.build(plan, self._intakes, index, basic_window, self._counted)
         self._outer = Outer.of(plan, self._intakes)
@@ -732,9 +734,11 @@ class LiveJoin:
             if entry.query.where is not None
         )
         met = "" if self._plan.terms else f" {self._plan.units[1 - unit].stream.alias}"
-        pair = f"the tuple of {self._plan.units[unit].stream.alias} at time {int(block.times[fault.probe])} and "
-        if self._plan.terms:
-            pair = f"a tuple that came after one of {self._plan.units[unit].stream.alias}, and "
+        alias = self._plan.units[unit].stream.alias
+        if self._plan.terms:  # it was a combination that probed, not a tuple of the block
+            pair = f"a tuple that came after one of {alias}, and "
+        else:
+            pair = f"the tuple of {alias} at time {int(block.times[fault.probe])} and "
         return ArithmeticOverflowError(
             f"integer arithmetic in WHERE {where} left the 64-bit range for {pair}"
             f"the tuple of{met} at time {int(fault.window.times[fault.row])} (ticks). The batch was not taken. "

@@ -160,6 +160,7 @@ class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
         except BaseException:
             vars(self).update(saved)
             raise
+        waiting[2].end()
         if self._ordered is not None:
             held = dict(zip(names, self._ordered, strict=True))
             self._ordered = [held.get(q.name) or OrderedOutput(self.schema[q.name]) for q in plan.queries]

@@ -18,9 +18,15 @@ from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import Layout, address
 
-__all__ = ["All", "Emit", "Home", "Op", "Output", "Product", "Search", "Start"]
+__all__ = ["RESULTS_ROOM", "All", "Emit", "Home", "Op", "Output", "Product", "Search", "Start"]
 
 _Ints = npt.NDArray[np.int64]
+
+_LOOKED_AT = 2_048
+"""Comparisons that could be made in the time that a probe needs for an arranged run, or about."""
+
+RESULTS_ROOM = 256
+"""Results of a query that there is room for in the beginning."""
 
 _TEXT_ROOM = 1 << 14
 """Bytes that there is room for in the beginning for the texts of a column."""
@@ -79,7 +85,7 @@ class Output:
         self.words = np.zeros(4, dtype=np.int64)
         self.at = address(self.words)
         self.begun = 0
-        self.make_room(256)
+        self.make_room(RESULTS_ROOM)
 
     def make_room(self, room: int) -> None:
         """Begin a new matrix; the one before stays with those who have parts of it."""
@@ -147,6 +153,27 @@ class Op:
 
     def attune(self) -> None:
         """Write down what windows are like now."""
+
+    def take_share(self, column: int, columns: int) -> None:
+        """Search only one of ``columns`` shares of the basic windows, cut so that all have about as much to do."""
+        from crosswind.kernel.follow import Op as Words
+
+        residents = self.homes[-1].residents
+        if residents is not None and residents.items:
+            runs = residents.runs
+            effort = np.cumsum(np.where(runs[:, 5] == 0, runs[:, 0], np.minimum(runs[:, 0], _LOOKED_AT)))
+            cuts = np.searchsorted(effort, [effort[-1] * k // columns for k in (column, column + 1)], side="right")
+            first, last = cuts[0], len(runs) if column + 1 == columns else cuts[1]
+            self.words[Words.FIRST], self.words[Words.LAST] = first if column else 0, last
+
+    @property
+    def first_window(self) -> tuple[int, int]:
+        """How many tuples wait in the window that are not arranged, and how many runs are."""
+        residents = self.homes[-1].residents
+        if residents is None:
+            return 0, 0
+        scanned = residents.runs[:, 5] == 0
+        return int(residents.runs[scanned, 0].sum()), int((~scanned).sum())
 
     def _take_window(self, home: Home) -> Residents | None:
         """Write down the window that is searched."""

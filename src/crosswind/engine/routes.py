@@ -19,9 +19,10 @@ from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
 from crosswind.engine.journey import Findings, Journey
 from crosswind.engine.orders import Orders
+from crosswind.engine.party import Party
 from crosswind.engine.result import Member
 from crosswind.engine.spans import Spans, Turn, Wait
-from crosswind.engine.strategy import AtOnce
+from crosswind.engine.strategy import AtOnce, Shift
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop, hops_of
@@ -62,13 +63,25 @@ class Routes(AtOnce):
         Tuples in a basic window when it is sealed.
     numbered : bool
         Whether tuples carry sequence numbers.
+    name : str
+        The engine, as users know it.
+    sides : tuple of int
+        How many workers divide new tuples, and how many the first window on their way (see :class:`Party`).
     """
 
-    name = "kang"
-
     def __init__(
-        self, plan: Plan, intakes: list[Intake], spans: tuple[Spans, ...], index: str, basic_window: int, numbered: bool
+        self,
+        plan: Plan,
+        intakes: list[Intake],
+        spans: tuple[Spans, ...],
+        index: str,
+        basic_window: int,
+        numbered: bool,
+        *,
+        name: str = "kang",
+        sides: tuple[int, int] = (1, 1),
     ) -> None:
+        self.name = name
         self._plan = plan
         self._intakes = intakes
         self._spans = spans
@@ -87,7 +100,9 @@ class Routes(AtOnce):
         self._always = [{bank: self._bits_of(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
         self._turn: Turn | None = None
         self.orders = Orders(plan, intakes, self.windows)
-        self._findings = [Findings(entry.units) for entry in plan.queries]
+        workers = max(1, sides[0]) * sides[1]
+        self._findings = [[Findings(entry.units) for entry in plan.queries] for _ in range(workers)]
+        self._party = Party(sides, self._findings) if workers > 1 else None
         self._journeys = self._plan_hops()
 
     def _bits_of(self, unit: int, bank: tuple[int, ...]) -> int:
@@ -99,8 +114,8 @@ class Routes(AtOnce):
             if unit in term.units and self._spans[term.query].since == INT64_MIN
         )
 
-    def _plan_hops(self) -> list[Journey]:
-        """Return the ways of tuples of each unit, and see to it that windows can be searched by them."""
+    def _plan_hops(self) -> list[list[Journey]]:
+        """Return the ways of tuples of each unit, by worker, and see to it that windows can be searched."""
         plan, units = self._plan, range(len(self._plan.units))
         trees = [
             [(hops_of(plan.terms, bank, unit, self.orders, plan.accesses), bank) for bank in self._banks]
@@ -115,9 +130,9 @@ class Routes(AtOnce):
                 self._copy(unit, frozenset(), ())
         return [self._journey(unit, tree) for unit, tree in enumerate(trees)]
 
-    def _journey(self, unit: int, tree: list[tuple[tuple[Hop, ...], tuple[int, ...]]]) -> Journey:
+    def _journey(self, unit: int, tree: list[tuple[tuple[Hop, ...], tuple[int, ...]]]) -> list[Journey]:
         roots = [(self._hopping(hops, bank), word(self._always[unit][bank])) for hops, bank in tree]
-        return Journey(unit, roots, self.windows, self._findings)
+        return [Journey(unit, roots, self.windows, findings) for findings in self._findings]
 
     # -- copies of windows -----------------------------------------------------
 
@@ -173,23 +188,40 @@ class Routes(AtOnce):
         if self._turn is None or self._turn.released is not released:
             self._turn = Turn(len(self.windows), released)
         masks = [self._begin(unit, block, bank) for bank in self._banks]
-        for query in self._journeys[unit].follow(block, masks, self._turn):
+        journeys = self._journeys[unit]
+        if self._party is not None and self._party.follow(journeys, block, masks, self._turn):
+            yield from self.complete(query for query in range(len(self._findings[0])) if self._is_large(query))
+            return
+        for query in journeys[0].follow(block, masks, self._turn):
             yield self._taken(query)
 
     def complete(self, queries: Iterable[int]) -> Iterator[Combinations]:
         """Yield the combinations of ``queries`` that were found and have not been yielded."""
         for query in queries:
-            if self._findings[query].count:
+            if any(findings[query].count for findings in self._findings):
                 yield self._taken(query)
 
     def forget(self) -> None:
         """Forget what was found and has not been yielded."""
-        for findings in self._findings:
-            findings.take()
+        for mine in self._findings:
+            for findings in mine:
+                findings.take()
+
+    def _is_large(self, query: int) -> bool:
+        return any(findings[query].is_large for findings in self._findings)
 
     def _taken(self, query: int) -> Combinations:
-        parts, count = self._findings[query].take()
-        return Combinations(query, count, parts)
+        taken = [findings[query].take() for findings in self._findings]
+        return Combinations(query, sum(count for _, count in taken), [part for parts, _ in taken for part in parts])
+
+    def shifts(self) -> tuple[Shift, ...]:
+        """Return what each worker has done."""
+        return () if self._party is None else self._party.shifts()
+
+    def end(self) -> None:
+        """End all workers."""
+        if self._party is not None:
+            self._party.end()
 
     def _begin(self, unit: int, block: Block, bank: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
         """Return the terms that each tuple may be part of; None: all that its unit is part of."""
