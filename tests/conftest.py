@@ -111,7 +111,7 @@ class EngineConfig:
             patch.object(cell, "ALONE", 0),
             patch.object(grid, "ALONE", 0),
             patch.object(handshake, "BATCH", 2),
-            patch.object(journey, "ROOM", 6 if self.basic_window > 4 else 200),
+            patch.object(journey, "ROOM", 32 if self.basic_window > 4 else 200),
             patch.object(ops, "RESULTS_ROOM", 3),
         ):
             yield

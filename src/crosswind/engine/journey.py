@@ -24,7 +24,7 @@ Masks = Sequence[_Ints | None]
 """The terms that each new tuple may be part of, by bank (None: all that its unit is part of)."""
 
 ROOM = 1024
-"""Combinations that are handed on at a time: they stay in the cache."""
+"""Combinations that are handed on at a time: they stay in the cache. At least 32, which are compared at once."""
 
 _RESULTS = 1 << 18
 """Results of a query that are noted before rows are made of them."""
@@ -112,6 +112,7 @@ class Journey:
             start.link()
             self._starts.append(start)
         self._searches = [op for op in self._ops if isinstance(op, Search)]
+        self._scans = [op for op in self._searches if not op.hopping.dimensions]
         self._emits = [op for op in self._ops if isinstance(op, Emit)]
         self._at = {op.at: op for op in self._ops}
         outputs = {id(emit.output) for emit in self._emits}
@@ -250,18 +251,18 @@ class Journey:
             changed.add(self._source)
         if changed:
             self._attune_to(changed)
-        longest = max((op.longest for op in self._searches), default=0)
+        longest = max((op.longest for op in self._scans), default=0)
         if longest > self._room:
             self._make(2 * longest)
             self.attune(block)
             return
-        for op in self._searches:
+        for op in self._scans:
             op.put_lengths()
 
     def _attune_to(self, changed: set[Home]) -> None:
         for op in self._ops:
             if not isinstance(op, Emit) and not changed.isdisjoint(op.homes):
-                op.attune()
+                op.attune(changed)
         bases: dict[Home, int] = {}
         for unit in {home.unit for home in changed}:
             mine = [home for home in self._homes.values() if home.unit == unit and home.residents is not None]

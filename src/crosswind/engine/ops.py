@@ -151,8 +151,8 @@ class Op:
             child.link()
         self.words[Words.CHILD] = self.children[0].at if self.children else 0
 
-    def attune(self) -> None:
-        """Write down what windows are like now."""
+    def attune(self, changed: set[Home]) -> None:
+        """Write down what has changed about windows, and new tuples."""
 
     def take_share(self, column: int, columns: int) -> None:
         """Search only one of ``columns`` shares of the basic windows, cut so that all have about as much to do."""
@@ -224,9 +224,10 @@ class All(Op):
         words[Words.ENDS] = self._room(4)
         words[Words.COUNTED] = bool(hopping.spans.counts)
 
-    def attune(self) -> None:
-        """Write down what windows are like now."""
-        self._take_window(self.homes[0])
+    def attune(self, changed: set[Home]) -> None:
+        """Write down what has changed about the window."""
+        if self.homes[0] in changed:
+            self._take_window(self.homes[0])
 
 
 class Product(Op):
@@ -329,6 +330,14 @@ class Search(Op):
                 if k in self.hopping.partners_at:
                     line[at + 4] = self._room(self.room)
         self.words[Words.COLUMNS], self.words[Words.N_COLUMNS] = address(self._columns), len(columns)
+        homes = dict(zip(self._entry.units, self._entry.homes, strict=True))
+        self._lines = [(self._columns[k], homes[unit], at) for k, (unit, at, _) in enumerate(columns)]
+        for line, home, at in self._lines:
+            if home.copy is None:  # where new tuples are is always written in the same place
+                line[Column.VALUES], line[Column.VALIDS], line[Column.TEXTS] = home.tables(at)
+        self._null_facts = [(home.nulls, at) for _, home, at in self._lines]
+        self._nan_facts = [(home.nans, at) for _, home, at in self._lines]
+        self._chosen_for: tuple[bool, bool, Any] | None = None
 
     def _make_text_room(self, column: int, side: int, size: int) -> None:
         from crosswind.kernel.follow import ColumnWords as Column
@@ -385,36 +394,46 @@ class Search(Op):
             if side == 0:
                 words[Words.MASK_PROBE] = table(slots)
 
-    def attune(self) -> None:
+    def attune(self, changed: set[Home]) -> None:
         """Write down what windows are like now, and choose the kernels for that."""
-        from crosswind.kernel.emit import Facts
         from crosswind.kernel.follow import ColumnWords as Column
         from crosswind.kernel.follow import Op as Words
 
-        words, hopping = self.words, self.hopping
-        residents = self._take_window(self._home)
-        if residents is None:
+        words = self.words
+        for line, home, at in self._lines:
+            if home in changed:
+                line[Column.VALUES], line[Column.VALIDS], line[Column.TEXTS] = home.tables(at)
+                line[Column.NULLS] = home.nulls[at]
+        residents = self._take_window(self._home) if self._home in changed else self._home.residents
+        if residents is None or not residents.items:
             return
-        homes = dict(zip(self._entry.units, self._entry.homes, strict=True))
-        nulls, nans = False, False
-        for line, (unit, at, _) in zip(self._columns, hopping.columns, strict=False):
-            home = homes[unit]
-            line[Column.VALUES], line[Column.VALIDS], line[Column.TEXTS] = home.tables(at)
-            line[Column.NULLS] = home.nulls[at]
-            nulls, nans = nulls | bool(home.nulls[at]), nans | bool(home.nans[at])
-        first, end = hopping.slots_of_target
-        self.window_nulls = bool(self._home.nulls[first:end].any())
-        facts = Facts(nulls or self.window_nulls, nans or bool(self._home.nans[first:end].any()))
-        words[Words.PARAMS] = address(residents.params)
-        words[Words.TABLE], words[Words.TABLE_COLUMNS] = address(residents.positions), residents.positions.shape[1]
-        self.kept_now = (residents, residents.positions)
-        if hopping.dimensions:
-            self._choose_thresholds(nulls)
-            words[Words.BOX], words[Words.RECHECK] = hopping.box(), hopping.recheck(facts, self.window_nulls)
+        self._choose_kernels()
+        if words[Words.RECHECK] or words[Words.SCAN] or words[Words.MASK]:
+            self._positions = residents.positions
+            words[Words.TABLE], words[Words.TABLE_COLUMNS] = address(self._positions), self._positions.shape[1]
+        if self._home in changed:
+            words[Words.PARAMS] = address(residents.params)
             words[Words.SORTS] = 0
             if "band" in residents.kinds and residents.size > CACHED and self.scratch is not None:
                 axis = int(residents.runs[residents.runs[:, 5] == 1, 9][-1]) & 15
                 words[Words.SORTS] = address(self.scratch.low_values[axis])
+
+    def _choose_kernels(self) -> None:
+        """Choose kernels by whether there are nulls and NaNs: those that reckon with them are slower."""
+        from crosswind.kernel.emit import Facts
+        from crosswind.kernel.follow import Op as Words
+
+        words, hopping = self.words, self.hopping
+        first, end = hopping.slots_of_target
+        nulls, nans = (any(bool(have[at]) for have, at in of) for of in (self._null_facts, self._nan_facts))
+        self.window_nulls = bool(self._home.nulls[first:end].any())
+        facts = Facts(nulls or self.window_nulls, nans or bool(self._home.nans[first:end].any()))
+        if self._chosen_for == (nulls, self.window_nulls, facts):
+            return
+        self._chosen_for = (nulls, self.window_nulls, facts)
+        if hopping.dimensions:
+            self._choose_thresholds(nulls)
+            words[Words.BOX], words[Words.RECHECK] = hopping.box(), hopping.recheck(facts, self.window_nulls)
         else:
             words[Words.SCAN] = hopping.scan(facts)
         if hopping.is_shared:
