@@ -20,7 +20,7 @@ from crosswind.query.types import INT64, SqlType
 from crosswind.window.block import Block, concat_blocks
 from crosswind.window.run import Arrangement, Run
 
-__all__ = ["Index", "Sight"]
+__all__ = ["SEE_EVERY", "Index", "Sight"]
 
 _SAMPLE = 256
 _CANDIDATES = 16.0
@@ -32,7 +32,7 @@ _SCAN_SHARE = 0.5
 _LOOK_EVERY = 8
 """Runs that are arranged by one look at the samples (a much larger one gets its own)."""
 
-_SEE_EVERY = 16
+SEE_EVERY = 16
 """Of small batches, one in so many is sampled."""
 
 _Doubles = npt.NDArray[np.float64]
@@ -71,19 +71,16 @@ class Index:
         self.chosen = "scan"
         self.reason = "no basic window is full yet"
 
-    def wants_to_see(self, count: int) -> bool:
-        """Whether boxes of ``count`` probes are worth a look: of small batches, some are."""
-        if self._choice == "scan":
-            return False
-        self._seen += 1
-        if count < _SAMPLE and self._seen < _SEE_EVERY and self._boxes:
-            return False
-        self._seen = _SEE_EVERY
-        return True
-
     def see(self, lows: list[_Doubles], highs: list[_Doubles], present: npt.NDArray[np.int64]) -> None:
-        """Remember some boxes of the latest probes, by dimension; ``present`` have one."""
-        if not self.wants_to_see(len(present)):
+        """Remember some boxes of the latest probes, by dimension; ``present`` have one. Of small batches, some are."""
+        self._seen += 1
+        if len(present) >= _SAMPLE or self._seen >= SEE_EVERY or not self._boxes:
+            self._seen = 0
+            self.remember(lows, highs, present)
+
+    def remember(self, lows: list[_Doubles], highs: list[_Doubles], present: npt.NDArray[np.int64]) -> None:
+        """Remember some of these boxes."""
+        if self._choice == "scan":
             return
         rows = present[:: max(1, len(present) // _SAMPLE)][:_SAMPLE]
         fresh = [(low[rows], high[rows]) for low, high in zip(lows, highs, strict=True)]
@@ -93,7 +90,6 @@ class Index:
                 for (low, high), old in zip(fresh, self._boxes, strict=True)
             ]
         self._boxes = fresh
-        self._seen = 0
 
     def arrange(self, blocks: list[Block]) -> Run:
         """Return the run of ``blocks``, arranged if that is better than scanning it."""

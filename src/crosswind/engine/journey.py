@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.hopping import Hopping
+from crosswind.engine.index import SEE_EVERY
 from crosswind.engine.ops import All, Emit, Home, Op, Output, Product, Search, Start
 from crosswind.engine.result import Found, Member, Taken
 from crosswind.engine.spans import Turn
@@ -97,6 +98,7 @@ class Journey:
         self._cursors = np.zeros(max(1, len(roots)), dtype=np.int64)
         self.cancelled = False
         self.busy_s, self.tasks = 0.0, 0
+        self._seen = 0
         self._make(ROOM)
 
     def _make(self, room: int) -> None:
@@ -208,8 +210,10 @@ class Journey:
 
     def settle(self, block: Block) -> None:
         """Note what was found, and let indexes see what was looked for."""
-        for search in self._searches:
-            search.show()
+        self._seen += 1
+        if len(block) >= SEE_EVERY or self._seen % SEE_EVERY < 2:
+            for search in self._searches:
+                search.show()
         for findings in self._mine:
             if findings.output.count > findings.output.begun:
                 findings.cut(self._unit, block, self._places)

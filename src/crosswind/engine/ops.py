@@ -474,9 +474,9 @@ class Search(Op):
         from crosswind.kernel.follow import Op as Words
 
         present = int(self.words[Words.PRESENT])
-        if present and self.scratch is not None and self.hopping.index.wants_to_see(present):
+        if present and self.scratch is not None:
             scratch = self.scratch
-            self.hopping.index.see(scratch.low_values, scratch.high_values, scratch.order[:present])
+            self.hopping.index.remember(scratch.low_values, scratch.high_values, scratch.order[:present])
 
     def fault(self) -> PairFaultError:
         """Return the error that an overflow has to become."""

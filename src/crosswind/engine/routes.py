@@ -9,7 +9,7 @@ the windows, and the searches as far as they are alike (:mod:`crosswind.plan.hop
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,19 @@ from crosswind.engine.strategy import AtOnce, Shift
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop, hops_of
+from crosswind.plan.physical import Storage
 from crosswind.window.arrival import Release
 from crosswind.window.block import Block
 from crosswind.window.replicas import Replicas
+from crosswind.window.vector import address
 
 __all__ = ["Combinations", "Routes"]
+
+_Name = tuple[frozenset[int], bool]
+"""What a copy of a window is known by: keys, and whether those are compared for equality."""
+
+_FEW = 64
+"""Tuples up to which it pays to write them straight into windows."""
 
 _CAPACITY_MIN = 256
 _BANK = 64
@@ -95,7 +103,7 @@ class Routes(AtOnce):
             )
             for unit, intake in enumerate(intakes)
         )
-        self._copies: list[dict[frozenset[int], tuple[int, tuple[int, ...], Index]]] = [{} for _ in intakes]
+        self._copies: list[dict[_Name, tuple[int, tuple[int, ...], Index]]] = [{} for _ in intakes]
         self._banks = [tuple(range(at, min(at + _BANK, len(plan.terms)))) for at in range(0, len(plan.terms), _BANK)]
         self._always = [{bank: self._bits_of(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
         self._turn: Turn | None = None
@@ -121,13 +129,12 @@ class Routes(AtOnce):
             [(hops_of(plan.terms, bank, unit, self.orders, plan.accesses), bank) for bank in self._banks]
             for unit in units
         ]
+        wanted: list[dict[_Name, tuple[int, ...]]] = [{} for _ in units]
         for tree in trees:
             for hops, _ in tree:
-                for hop in hops:
-                    self._provide(hop)
+                self._gather_keys(hops, wanted)
         for unit in units:
-            if not self._copies[unit]:
-                self._copy(unit, frozenset(), ())
+            self._provide(unit, wanted[unit])
         return [self._journey(unit, tree) for unit, tree in enumerate(trees)]
 
     def _journey(self, unit: int, tree: list[tuple[tuple[Hop, ...], tuple[int, ...]]]) -> list[Journey]:
@@ -141,37 +148,47 @@ class Routes(AtOnce):
         """The index of the first copy of each window."""
         return [next(iter(copies.values()))[2] for copies in self._copies]
 
-    def _wanted(self, hop: Hop) -> tuple[frozenset[int], tuple[int, ...]]:
+    def _wanted(self, hop: Hop) -> tuple[_Name, tuple[int, ...]]:
         """Return what the copy that ``hop`` searches is known by, and the keys that the hop needs in it."""
         known = [(dimension.expr, dimension.hashed) for dimension in self._plan.accesses[hop.target].dimensions]
         places = {known.index((d.expr, d.hashed)): d for d in hop.dimensions}
         equal = frozenset(k for k, dimension in places.items() if dimension.equality)
-        return equal or frozenset(places), tuple(places)
+        return (equal or frozenset(places), bool(equal)), tuple(places)
 
-    def _provide(self, hop: Hop) -> None:
-        """See to it that there is a copy for ``hop`` and those after it; keys are gathered first."""
-        name, own = self._wanted(hop)
-        if name:
-            copies = self._copies[hop.target]
+    def _gather_keys(self, hops: Iterable[Hop], into: list[dict[_Name, tuple[int, ...]]]) -> None:
+        """Add to the copies of each window those that ``hops`` and the hops after them search, with their keys."""
+        for hop in hops:
+            name, own = self._wanted(hop)
+            if own:
+                keys = into[hop.target].setdefault(name, ())
+                into[hop.target][name] = (*keys, *(k for k in own if k not in keys))
+            self._gather_keys(hop.onward, into)
+
+    def _provide(self, unit: int, wanted: dict[_Name, tuple[int, ...]]) -> None:
+        """See to it that there are copies of the window of ``unit`` by the keys that are wanted; at least one."""
+        copies = self._copies[unit]
+        for name, own in wanted.items():
             before = copies[name][1] if name in copies else ()
             more = tuple(k for k in own if k not in before)
             if name not in copies or more:
-                self._copy(hop.target, name, (*before, *more))
-        for after in hop.onward:
-            self._provide(after)
+                self._copy(unit, name, (*before, *more))
+        if not copies:
+            self._copy(unit, (frozenset(), False), ())
 
-    def _copy(self, unit: int, name: frozenset[int], own: tuple[int, ...]) -> None:
+    def _copy(self, unit: int, name: _Name, own: tuple[int, ...]) -> None:
+        """Keep a copy of a window that is searched by the keys ``own``; by hashes of some, if those are asked for."""
+        keys, equal = name
         dimensions = self._plan.accesses[unit].dimensions
-        index = Index(tuple(dimensions[k] for k in own), self._choice)
+        index = Index(tuple(replace(dimensions[k], equality=equal and k in keys) for k in own), self._choice)
         self._copies[unit][name] = (self.windows[unit].add(own, index), own, index)
 
     def _hopping(self, hops: tuple[Hop, ...], bank: tuple[int, ...]) -> list[Hopping]:
         made = []
         for hop in hops:
-            name, _ = self._wanted(hop)
+            name, own = self._wanted(hop)
             copies = self._copies[hop.target]
-            copy, own, index = copies[name] if name else next(iter(copies.values()))
-            own = own if name else ()
+            copy, keys, index = copies[name] if own else next(iter(copies.values()))
+            own = keys if own else ()
             onward = self._hopping(hop.onward, bank)
             made.append(Hopping(hop, self._plan, self._intakes, self._spans, bank, copy, own, index, onward))
         return made
@@ -234,6 +251,39 @@ class Routes(AtOnce):
                 mask |= np.where(block.times > since, np.uint64(1 << place), np.uint64(0))
         return None if mask is None else mask.view(np.int64)
 
+    def insert(self, unit: int, block: Block) -> None:
+        """Let new tuples of ``unit`` wait in its window."""
+        if len(block) > _FEW or not self._write(unit, block):
+            super().insert(unit, block)
+
+    def _write(self, unit: int, block: Block) -> bool:
+        """Write a few plain tuples straight into all copies of the window; False: they have to be appended."""
+        from crosswind.kernel.arrange import put_columns
+
+        window, count = self.windows[unit], len(block)
+        at, widths = [], []
+        for column in block.columns[: window.width]:
+            layout = column.layout
+            if layout.storage is not Storage.FIXED or column.valid is not None or column.has_nans:
+                return False
+            at.append(column.at or address(column.values))
+            widths.append(layout.machine.itemsize)
+        places = window.open_for(count)
+        if places is None:
+            return False
+        times = np.ascontiguousarray(block.times)
+        ends = block.ends or (int(times.min()), int(times.max()))
+        numbers = None if block.numbers is None else np.ascontiguousarray(block.numbers)
+        for copy, basic, order in places:
+            jobs = [address(times), basic.targets[0], 8]
+            if numbers is not None and len(basic.numbers):
+                jobs += (address(numbers), basic.numbers_at, 8)
+            for k, target in zip(order, basic.targets[1:], strict=True):
+                jobs += (at[k], target, widths[k])
+            put_columns(jobs, basic.length, count)
+            copy.take_in(count, ends)
+        return True
+
     def settle(self) -> None:
         """Arrange and merge what has been sealed."""
         if self.orders.revisit():
@@ -249,4 +299,4 @@ def _capacity(asked: int, wait: Wait) -> int:
     """
     if wait.age is not None or wait.count is None:
         return asked
-    return min(asked, max(_CAPACITY_MIN, 1 << (wait.count // 4).bit_length() - 1))
+    return min(asked, max(_CAPACITY_MIN, 1 << (wait.count // 4).bit_length()))

@@ -179,6 +179,11 @@ class BasicWindow:
         """Where the times are, and the values of each column."""
         return [address(self.times), *(address(buffer.values) for buffer in self._buffers)]
 
+    @cached_property
+    def numbers_at(self) -> int:
+        """Where the sequence numbers are."""
+        return address(self.numbers)
+
     def take_in(self, count: int, ends: tuple[int, int]) -> None:
         """Take over ``count`` tuples that were written behind the others; ``ends`` are their first and last time."""
         self.time_min = min(self.time_min, ends[0])

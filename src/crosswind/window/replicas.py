@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.join_window import Arranger, JoinWindow, Mark, Residents
 from crosswind.window.vector import Layout, Vector, address
@@ -112,6 +113,19 @@ class Replicas:
     def residents(self, copy: int) -> Residents:
         """Return the basic windows of one copy as kernels see them."""
         return self._copies[copy].residents()
+
+    def open_for(self, count: int) -> list[tuple[JoinWindow, BasicWindow, tuple[int, ...]]] | None:
+        """Return where ``count`` tuples without nulls can be written in each copy, and the order of columns there.
+
+        None: they have to be appended.
+        """
+        places = []
+        for copy, order in zip(self._copies, self._orders, strict=True):
+            basic = copy.open_for(count)
+            if basic is None:
+                return None
+            places.append((copy, basic, order))
+        return places
 
     @property
     def width(self) -> int:
