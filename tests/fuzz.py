@@ -203,8 +203,8 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
     known = (*ENGINES, ON_SPARK, ON_STREAMS)
     asked = ON_SPARK.id if options.spark else options.engine
     engines = tuple(e for e in known if e.id == asked) if asked else ENGINES
-    if options.many:  # the engines that many queries can share
-        engines = tuple(e for e in engines if e.name == "kang" and e.mode in ("run", "push", "restore"))
+    if options.many:
+        engines = tuple(e for e in engines if e.mode in ("run", "push", "restore"))
     if not engines:
         raise SystemExit(f"no engine {asked!r}; there are {', '.join(e.id for e in known)}")
     kind = (options.outer, options.many, options.streams)

@@ -90,7 +90,7 @@ class Choice:
         numbered: bool,
     ) -> Routes:
         """Return what joins many streams, or for many queries, ready to take tuples."""
-        sides = {"cell": (0, self.workers), "handshake": (1, self.workers), "grid": self.layout}
+        sides = {"cell": (0, self.workers), "grid": self.layout}
         return Routes(
             plan,
             intakes,
@@ -143,22 +143,21 @@ def choose_engine(
 def _for_routes(engine: str, workers: Any, count: int, layout: Any) -> Choice:
     """Return the engine of a plan with more than two streams, or many queries."""
     what = "more than two streams, or many queries"
-    if engine == "kang" or count == 1:
-        return Choice("kang" if engine == "auto" else engine, 1, False, what)
+    if engine == "kang" or (engine == "auto" and count == 1):
+        return Choice("kang", 1, False, what)
     if engine == "auto" and workers is None:
         return Choice("kang", 1, False, f"{what}; one worker answers soonest")
-    if engine in ("auto", "cell"):
+    if engine != "grid":
+        what += "; a handshake is between two" if engine == "handshake" else ""
         return Choice("cell", count, False, f"{what}: workers share new tuples, or the first window on their way")
-    if engine == "handshake":
-        return Choice(engine, count, False, f"{what}: new tuples pass workers that hold the first window between them")
     sides = check_layout(layout, workers, _WORKERS_MAX) if layout else _squarest(count)
     return Choice("grid", sides[0] * sides[1], False, f"{what}: rows share new tuples, columns the first window", sides)
 
 
 def _squarest(count: int) -> tuple[int, int]:
-    """Return two factors that are as near as can be."""
-    rows = max(m for m in range(1, count + 1) if count % m == 0 and m * m <= count)
-    return rows, count // rows
+    """Return two factors that are as near as can be, the larger one first."""
+    columns = max(n for n in range(1, count + 1) if count % n == 0 and n * n <= count)
+    return count // columns, columns
 
 
 def _best(plan: Plan, index: str, workers: Any, count: int, load: Load | None, hurry: bool) -> Choice:

@@ -98,6 +98,8 @@ class Journey:
         self._cursors = np.zeros(max(1, len(roots)), dtype=np.int64)
         self.cancelled = False
         self.busy_s, self.tasks = 0.0, 0
+        self.pace_s = 0.0
+        """Seconds that a tuple takes, lately."""
         self._seen = 0
         self._make(ROOM)
 
@@ -176,7 +178,9 @@ class Journey:
         """
         self.attune(block)
         self._cursors[:] = 0
+        began = time.perf_counter()
         yield from self._go(block, masks, turn, self._cursors, self._room)
+        self.note_pace(time.perf_counter() - began, len(block))
         self.settle(block)
 
     def follow_share(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> None:
@@ -217,6 +221,10 @@ class Journey:
         for findings in self._mine:
             if findings.output.count > findings.output.begun:
                 findings.cut(self._unit, block, self._places)
+
+    def note_pace(self, seconds: float, tuples: int) -> None:
+        """Note how long so many tuples took."""
+        self.pace_s += (seconds / tuples - self.pace_s) / 4
 
     def take_share(self, column: int, columns: int) -> None:
         """Search only one of ``columns`` shares of the first windows on the way."""

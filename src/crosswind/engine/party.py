@@ -1,9 +1,9 @@
 """Workers that go the ways of new tuples side by side: CellJoin §7.1, DP-Join for more than two streams.
 
-Windows belong to the caller. Of a batch each worker goes the whole way, but either with some of the tuples, or
-with a share of the first window on the way: later windows are searched whole (CellJoin §7.1). A *grid* does both:
-its rows divide the tuples and its columns the first window, which is the slice of DP-Join's cube that one batch
-meets. Which tuples a row takes is not fixed: who is done takes more.
+Windows belong to the caller. Of a batch each worker goes the whole way, but either with some of the tuples, or, where
+these are few, with a share of the first window on the way: later windows are searched whole (CellJoin §7.1). A *grid*
+does both: its rows divide the tuples and its columns the first window, which is the slice of DP-Join's cube that one
+batch meets. Which tuples a worker takes is not fixed: who is done takes more.
 
 The caller is the first worker, and what is too little to be worth waking anybody it does alone.
 """
@@ -27,6 +27,9 @@ _PORTIONS = 8
 """Portions of the tuples of a batch that a worker takes, or about."""
 
 _PORTION_MIN = 16
+
+_WORTH_S = 0.002
+"""Seconds of work that are worth sharing, whatever it is that takes so long."""
 
 
 class Party:
@@ -78,6 +81,7 @@ class Party:
                 journey.take_share(0, 1)
         for task in tasks:
             task.result()
+        journeys[0].note_pace(sum(journey.busy_s for journey in journeys), len(block))
         for k, journey in enumerate(journeys):
             journey.settle(block)
             busy, done = self._done[k]
@@ -90,12 +94,12 @@ class Party:
         """Return into how many the tuples are divided, and the first window; (1, 1): one does it all."""
         rows, columns = self._sides
         scanned, arranged = journey.first_windows
-        if tuples * (scanned + cell.LOOKED_AT * arranged) < self._alone:
+        little = tuples * (scanned + cell.LOOKED_AT * arranged) < self._alone
+        if little and tuples * journey.pace_s < _WORTH_S:
             return 1, 1
         if rows:
             return rows, columns
-        # what is arranged is searched as fast in large runs: there it is the tuples that are divided
-        return (1, columns) if tuples < _PORTION_MIN * columns or scanned > cell.LOOKED_AT * arranged else (columns, 1)
+        return (columns, 1) if tuples >= _PORTION_MIN * columns else (1, columns)
 
     def _threads(self) -> ThreadPoolExecutor:
         if self._pool is None:

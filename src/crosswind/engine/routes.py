@@ -261,26 +261,27 @@ class Routes(AtOnce):
         from crosswind.kernel.arrange import put_columns
 
         window, count = self.windows[unit], len(block)
-        at, widths = [], []
+        sources = []
         for column in block.columns[: window.width]:
-            layout = column.layout
-            if layout.storage is not Storage.FIXED or column.valid is not None or column.has_nans:
+            if column.layout.storage is not Storage.FIXED or column.valid is not None or column.has_nans:
                 return False
-            at.append(column.at or address(column.values))
-            widths.append(layout.machine.itemsize)
+            sources.append(column.at or address(column.values))
         places = window.open_for(count)
         if places is None:
             return False
         times = np.ascontiguousarray(block.times)
-        ends = block.ends or (int(times.min()), int(times.max()))
         numbers = None if block.numbers is None else np.ascontiguousarray(block.numbers)
-        for copy, basic, order in places:
-            jobs = [address(times), basic.targets[0], 8]
-            if numbers is not None and len(basic.numbers):
-                jobs += (address(numbers), basic.numbers_at, 8)
-            for k, target in zip(order, basic.targets[1:], strict=True):
-                jobs += (at[k], target, widths[k])
+        heads = [address(times)] if numbers is None else [address(times), address(numbers)]
+        ends = block.ends or (int(times.min()), int(times.max()))
+        columns = np.array(sources, dtype=np.int64)
+        for _, basic, order in places:
+            jobs = basic.writes
+            if len(jobs) != len(heads) + len(order):
+                return False
+            jobs[: len(heads), 0] = heads
+            jobs[len(heads) :, 0] = columns[order]
             put_columns(jobs, basic.length, count)
+        for copy, _, _ in places:
             copy.take_in(count, ends)
         return True
 

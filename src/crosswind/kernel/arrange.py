@@ -157,13 +157,14 @@ def float_keys(address: int, count: int, bits: int) -> _Array:
     return keys
 
 
-def put_columns(jobs: list[int], at: int, count: int) -> None:
+def put_columns(jobs: list[int] | _Array, at: int, count: int) -> None:
     """Write ``count`` values of each column behind the first ``at`` of it.
 
     A job is three numbers: address of the values, address of the column, and the bytes of a value, times
     ``FLOAT_KEY`` where the column is to hold the keys of floats.
     """
-    _kernels().put(np.array(jobs, dtype=np.int64).reshape(-1, 3), at, count)
+    table = np.array(jobs, dtype=np.int64).reshape(-1, 3) if isinstance(jobs, list) else jobs
+    _kernels().put(table, at, count)
 
 
 def grid_cells(axes: list[tuple[_Array, float, float, int]], count: int) -> npt.NDArray[np.int32]:

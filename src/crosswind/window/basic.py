@@ -180,9 +180,12 @@ class BasicWindow:
         return [address(self.times), *(address(buffer.values) for buffer in self._buffers)]
 
     @cached_property
-    def numbers_at(self) -> int:
-        """Where the sequence numbers are."""
-        return address(self.numbers)
+    def writes(self) -> npt.NDArray[np.int64]:
+        """A table for :func:`put_columns`, without sources: times, sequence numbers if there are some, columns."""
+        numbers = [address(self.numbers)] if len(self.numbers) else []
+        widths = [8, *(8 for _ in numbers), *(buffer.layout.machine.itemsize for buffer in self._buffers)]
+        targets = [self.targets[0], *numbers, *self.targets[1:]]
+        return np.array([(0, target, width) for target, width in zip(targets, widths, strict=True)], dtype=np.int64)
 
     def take_in(self, count: int, ends: tuple[int, int]) -> None:
         """Take over ``count`` tuples that were written behind the others; ``ends`` are their first and last time."""

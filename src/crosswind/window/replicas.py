@@ -9,6 +9,7 @@ first, and in how their runs are arranged.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
@@ -40,6 +41,7 @@ class Replicas:
         self._numbered = numbered
         self._copies: list[JoinWindow] = []
         self._orders: list[tuple[int, ...]] = []
+        self._places: list[npt.NDArray[np.int64]] = []
 
     def add(self, own: tuple[int, ...], arranger: Arranger | None) -> int:
         """Keep a copy that is searched by the keys ``own``; return its number."""
@@ -50,6 +52,7 @@ class Replicas:
         copy = JoinWindow(layouts, self._capacity, len(own), self._numbered, arranger if own else None)
         self._copies.append(copy)
         self._orders.append(order)
+        self._places.append(np.array(order, dtype=np.int64))
         for block in blocks:
             copy.append(_reordered(block, order))
         return len(self._copies) - 1
@@ -114,13 +117,13 @@ class Replicas:
         """Return the basic windows of one copy as kernels see them."""
         return self._copies[copy].residents()
 
-    def open_for(self, count: int) -> list[tuple[JoinWindow, BasicWindow, tuple[int, ...]]] | None:
+    def open_for(self, count: int) -> list[tuple[JoinWindow, BasicWindow, npt.NDArray[np.int64]]] | None:
         """Return where ``count`` tuples without nulls can be written in each copy, and the order of columns there.
 
         None: they have to be appended.
         """
         places = []
-        for copy, order in zip(self._copies, self._orders, strict=True):
+        for copy, order in zip(self._copies, self._places, strict=True):
             basic = copy.open_for(count)
             if basic is None:
                 return None
