@@ -33,6 +33,9 @@ _ASKED = (2_000, 64)
 """Window and batch that the goals are about."""
 _WIDEST = 2_000
 
+_DISTINCT = 1 << 14
+"""Tuples of a stream before they come again, at least."""
+
 Drive = Callable[[], float]
 
 
@@ -86,8 +89,8 @@ class _Source:
 
     def __init__(self, columns: dict[str, str], high: int, batch: int, dtype: type = np.uint8) -> None:
         rng = np.random.default_rng(1)
-        count = 64 * batch
-        self._batch = batch
+        count = batch * -(-max(64 * batch, _DISTINCT) // batch)
+        self._batch, self._count = batch, count
         self._values: dict[str, dict[str, np.ndarray[Any, Any]]] = {
             name: {column: rng.integers(0, high, count).astype(dtype) for column in names}
             for name, names in columns.items()
@@ -100,7 +103,7 @@ class _Source:
 
     def next(self) -> dict[str, pa.RecordBatch]:
         """Return the next batch of each stream."""
-        at = self._taken % (64 * self._batch)
+        at = self._taken % self._count
         times = np.arange(self._taken, self._taken + self._batch)
         self._taken += self._batch
         return {

@@ -96,6 +96,7 @@ class Journey:
     ) -> None:
         self._unit, self._roots, self._windows, self._findings = unit, roots, windows, findings
         self._cursors = np.zeros(max(1, len(roots)), dtype=np.int64)
+        self._place = np.zeros(2, dtype=np.int64)
         self.cancelled = False
         self.busy_s, self.tasks = 0.0, 0
         self.pace_s = 0.0
@@ -198,7 +199,7 @@ class Journey:
         from crosswind.kernel.follow import Outcome, follow_kernels
 
         kernel = follow_kernels().follow
-        place, turn_at, cursors_at = np.zeros(2, dtype=np.int64), address(turn.words), address(cursors)
+        place, turn_at, cursors_at = self._place, turn.at, address(cursors)
         for bank, (start, mask) in enumerate(zip(self._starts, masks, strict=True)):
             start.take(block, mask, cursors_at + 8 * bank, step)
             place[:] = (start.at, 1)

@@ -62,9 +62,12 @@ class Home:
         pointers = self._pointers
         for k in read:
             column = block.columns[k]
-            pointers[3 * k : 3 * k + 3, 0] = column.pointers()
             if column.valid is not None and not self.nulls[k]:
                 self.nulls[k] = changed = True
+            if self.nulls[k] or column.text is not None:
+                pointers[3 * k : 3 * k + 3, 0] = column.pointers()
+            else:
+                pointers[3 * k, 0] = column.at or address(column.values)
             if not self.nans[k] and column.has_nans:
                 self.nans[k] = changed = True
         return changed

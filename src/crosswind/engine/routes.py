@@ -106,6 +106,7 @@ class Routes(AtOnce):
         self._copies: list[dict[_Name, tuple[int, tuple[int, ...], Index]]] = [{} for _ in intakes]
         self._banks = [tuple(range(at, min(at + _BANK, len(plan.terms)))) for at in range(0, len(plan.terms), _BANK)]
         self._always = [{bank: self._bits_of(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
+        self._later = [{bank: self._later_terms(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
         self._turn: Turn | None = None
         self.orders = Orders(plan, intakes, self.windows)
         workers = max(1, sides[0]) * sides[1]
@@ -121,6 +122,12 @@ class Routes(AtOnce):
             for place, term in enumerate(terms)
             if unit in term.units and self._spans[term.query].since == INT64_MIN
         )
+
+    def _later_terms(self, unit: int, bank: tuple[int, ...]) -> list[tuple[int, int]]:
+        """Return the places in ``bank`` of the terms of ``unit`` whose queries were added later, and since when."""
+        terms = [(place, self._plan.terms[term]) for place, term in enumerate(bank)]
+        known = [(place, self._spans[term.query].since) for place, term in terms if unit in term.units]
+        return [(place, since) for place, since in known if since != INT64_MIN]
 
     def _plan_hops(self) -> list[list[Journey]]:
         """Return the ways of tuples of each unit, by worker, and see to it that windows can be searched."""
@@ -215,8 +222,10 @@ class Routes(AtOnce):
     def complete(self, queries: Iterable[int]) -> Iterator[Combinations]:
         """Yield the combinations of ``queries`` that were found and have not been yielded."""
         for query in queries:
-            if any(findings[query].count for findings in self._findings):
-                yield self._taken(query)
+            for findings in self._findings:
+                if findings[query].count:
+                    yield self._taken(query)
+                    break
 
     def forget(self) -> None:
         """Forget what was found and has not been yielded."""
@@ -242,14 +251,13 @@ class Routes(AtOnce):
 
     def _begin(self, unit: int, block: Block, bank: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
         """Return the terms that each tuple may be part of; None: all that its unit is part of."""
-        mask: npt.NDArray[np.uint64] | None = None
-        for place, term in enumerate(bank):
-            since = self._spans[self._plan.terms[term].query].since
-            if since != INT64_MIN and unit in self._plan.terms[term].units:
-                if mask is None:
-                    mask = np.full(len(block), self._always[unit][bank], dtype=np.uint64)
-                mask |= np.where(block.times > since, np.uint64(1 << place), np.uint64(0))
-        return None if mask is None else mask.view(np.int64)
+        later = self._later[unit][bank]
+        if not later:
+            return None
+        mask = np.full(len(block), self._always[unit][bank], dtype=np.uint64)
+        for place, since in later:
+            mask |= np.where(block.times > since, np.uint64(1 << place), np.uint64(0))
+        return mask.view(np.int64)
 
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` wait in its window."""

@@ -86,6 +86,7 @@ class Turn:
             words += [-1, 0] if release is None else [release.base, len(release.block)]
             places += [0] * units if release is None else [address(some) for some in release.before]
         self.words = np.array(words + places, dtype=np.int64)
+        self.at = address(self.words)
 
 
 def reach(spans: Spans, target: int, units: tuple[int, ...]) -> npt.NDArray[np.int64]:

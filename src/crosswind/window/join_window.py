@@ -104,7 +104,7 @@ class Residents:
 
     def refresh(self) -> None:
         """Take over what has been appended to the last of them."""
-        item, head = self.items[-1], self.runs[-1]
+        item = self.items[-1]
         if item.moved():
             self.runs[-1], self.params[-1], self.addresses[:, -1] = _described(item, self._keys)
             self.nulls |= item.nulls()
@@ -112,6 +112,11 @@ class Residents:
             self._positions = self._times = None
             self._facts.clear()
             self.moves += 1
+        self.lengthen()
+
+    def lengthen(self) -> None:
+        """Take over what was written into the last of them without moving anything."""
+        item, head = self.items[-1], self.runs[-1]
         head[0], head[3], head[4] = item.length, item.time_min, item.time_max
 
 
@@ -223,7 +228,7 @@ class JoinWindow:
         if isinstance(last, BasicWindow):
             last.take_in(count, ends)
         if self._view is not None:
-            self._view.refresh()
+            self._view.lengthen()
 
     def settle(self) -> None:
         """Arrange what has been sealed, and merge runs of about one size."""
