@@ -27,6 +27,9 @@ NINE = {
 }
 """The example of WJSP §3.2: streams, condition, window."""
 
+_HEAVIEST = "q9"
+"""Most of the rows are its own: one join for all nine cannot be faster than a join for this one."""
+
 _COLUMNS = {"R": "abc", "S": "de", "T": "fg"}
 _SIMILAR = 64
 _ASKED = (2_000, 64)
@@ -62,13 +65,16 @@ def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell, si
     def asked(value: float, at_least: bool) -> Goal | None:
         return Goal(value, at_least=at_least) if (window, batch) == _ASKED else None
 
-    tell("the nine queries of the paper: filling windows")
-    nine = _nine(window, batch, pushes)
-    runs = interleave(nine, rounds, tell)
-    for name, values in runs.items():
-        measurements.append(measured_in(values, name, "tuples/s"))
-    shares = [one / apart for one, apart in zip(*runs.values(), strict=True)]
-    measurements.append(measured_in(shares, "nine queries in one join, times as fast", "x", asked(4.0, True)))
+    for size in dict.fromkeys((batch, 1)):
+        how = "" if size == batch else ", a tuple at a time"
+        tell(f"the nine queries of the paper{how}: filling windows")
+        runs = interleave(_nine(window, size, pushes * (1 if size == batch else 5)), rounds, tell)
+        measurements += [measured_in(values, f"{name}{how}", "tuples/s") for name, values in runs.items()]
+        one, apart, heaviest = runs.values()
+        shares = [a / b for a, b in zip(one, apart, strict=True)]
+        measurements.append(measured_in(shares, f"nine queries in one join, times as fast{how}", "x", asked(4.0, True)))
+        shares = [a / b for a, b in zip(heaviest, apart, strict=True)]
+        measurements.append(measured_in(shares, f"the heaviest of the nine alone, times as fast{how}", "x"))
     tell(f"{similar} similar queries: filling windows")
     runs = interleave(_similar(similar, 10 * window, 16 * batch, pushes), rounds, tell)
     times = [one / many for one, many in zip(*runs.values(), strict=True)]
@@ -77,6 +83,10 @@ def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell, si
     runs = interleave(_three(window, batch, pushes), rounds, tell)
     times = [tree / routes for routes, tree in zip(*runs.values(), strict=True)]
     measurements.append(measured_in(times, "three streams, times as long as a tree of joins", "x", asked(1.2, False)))
+    tell("three streams, two workers: filling windows")
+    runs = interleave(_shared(20 * window, 16 * batch, max(2, pushes // 4)), rounds, tell)
+    gains = [two / one for one, two in zip(*runs.values(), strict=True)]
+    measurements.append(measured_in(gains, "three streams, scanned: two workers, times as fast as one", "x"))
     settings = {"window": window, "batch": batch, "pushes": pushes, "rounds": rounds}
     notes = [
         "Tuples of all streams together, taken once however many joins they are pushed to. Ratios are of one round."
@@ -148,12 +158,15 @@ def _nine(window: int, batch: int, pushes: int) -> dict[str, Drive]:
         entries = ", ".join(f"{stream} [ROWS {max(1, rows * window // _WIDEST)}]" for stream in streams)
         texts[name] = f"SELECT * FROM {entries} WHERE {condition}"
     made = {}
-    for name, many in {"nine queries in one join": True, "nine joins": False}.items():
+    asked: dict[str, list[str | dict[str, str]]] = {
+        "nine queries in one join": [texts],
+        "nine joins": list(texts.values()),
+        "the heaviest of the nine alone": [texts[_HEAVIEST]],
+    }
+    for name, queries in asked.items():
         source = _Source(_COLUMNS, 256, batch)
         schemas = source.schemas()
-        joins: list[Any] = (
-            [open_join(texts, schemas)] if many else [open_join(text, schemas) for text in texts.values()]
-        )
+        joins: list[Any] = [open_join(query, schemas) for query in queries]
         made[name] = _drive(source, _everywhere(joins), window, batch, pushes)
     return made
 
@@ -192,3 +205,16 @@ def _three(window: int, batch: int, pushes: int) -> dict[str, Drive]:
             upper.push("P", lower.push(name, taken))
 
     return {"one join of three streams": routes, "a tree of two joins": _drive(source, push, window, batch, pushes)}
+
+
+def _shared(window: int, batch: int, pushes: int) -> dict[str, Drive]:
+    """Return a join of three streams that is scanned by one worker, and by two."""
+    span = f"[RANGE {window}]"
+    near = "R.a BETWEEN S.c - 2 AND S.c + 2 AND S.d BETWEEN T.e - 2 AND T.e + 2"
+    sql = f"SELECT R.a, S.d, T.f FROM R {span}, S {span}, T {span} WHERE {near}"
+    made = {}
+    for workers in (1, 2):
+        source = _Source({"R": "ab", "S": "cd", "T": "ef"}, 100_000, batch, np.int32)
+        join = open_join(sql, source.schemas(), index="scan", engine="cell", workers=workers)
+        made[f"{workers} workers"] = _drive(source, _everywhere([join]), window, batch, pushes)
+    return made

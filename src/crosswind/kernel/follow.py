@@ -116,12 +116,6 @@ from crosswind.kernel.search import mix_key, mix_text
 
 _SOURCE = '''
 
-@jit()
-def cells_of(op, members):
-    """Return the combinations of an op."""
-    return table_at(op[{CELLS}], 1 + 4 * members, op[{ROOM}])
-
-
 # -- start -------------------------------------------------------------------
 
 
@@ -132,7 +126,7 @@ def take_new(op):
     count = min(op[{SIZE}] - first, op[{STEP}])
     if count <= 0:
         return np.int64(0)
-    cells = cells_of(op, 1)
+    cells = table_at(op[{CELLS}], 5, op[{ROOM}])
     for k in range(count):
         i = first + k
         cells[0, k] = op[{BITS}] if op[{START_MASKS}] == 0 else fetch(op[{START_MASKS}], i, np.int64)
@@ -239,7 +233,7 @@ def is_counted(op, turn):
 def narrow(op, ends, n, turn):
     """Cut bounds to what some combination beside may meet."""
     beside = vector_at(op[{BESIDE}], {WORDS})
-    cells = cells_of(beside, fetch(op[{ASIDE}], 0, np.int64))
+    cells = table_at(beside[{CELLS}], 1 + 4 * fetch(op[{ASIDE}], 0, np.int64), beside[{ROOM}])
     scratch = table_at(op[{LOOSE}], 4, op[{IN_ROOM}])
     low, high, first, last = MOST, LEAST, MOST, LEAST
     for k in range(beside[{COUNT}]):
@@ -299,7 +293,7 @@ def make_boxes(op, ends, probes, side):
 def begin_search(op, turn):
     """Find out who looks for what; False: there is no room for texts."""
     entry = vector_at(op[{INPUT}], {WORDS})
-    cells = cells_of(entry, op[{MEMBERS}])
+    cells = table_at(entry[{CELLS}], 1 + 4 * op[{MEMBERS}], entry[{ROOM}])
     want, given = vector_at(op[{WANT}], op[{IN_ROOM}]), vector_at(op[{GIVEN}], op[{IN_ROOM}])
     ends = table_at(op[{ENDS}], 4, op[{IN_ROOM}])
     state = vector_at(op[{STATE}], 32)
@@ -423,7 +417,9 @@ def grow(op, found, out_w, out_i, out_j, turn):
             return np.int64(-1)
     members = op[{MEMBERS}]
     last = 4 * members
-    cells, out = cells_of(vector_at(op[{INPUT}], {WORDS}), members), cells_of(op, members + 1)
+    entry = vector_at(op[{INPUT}], {WORDS})
+    cells = table_at(entry[{CELLS}], 1 + 4 * members, entry[{ROOM}])
+    out = table_at(op[{CELLS}], 5 + 4 * members, op[{ROOM}])
     want, given = vector_at(op[{WANT}], op[{IN_ROOM}]), vector_at(op[{GIVEN}], op[{IN_ROOM}])
     runs = table_at(op[{RUNS}], op[{ITEMS}], op[{RUN_COLUMNS}])
     numbered = fetch(turn, 0, np.int64) != 0
@@ -496,7 +492,7 @@ def advance_search(op, turn):
 def begin_all(op, turn):
     """Find out what some combination may meet."""
     entry = vector_at(op[{INPUT}], {WORDS})
-    cells, scratch = cells_of(entry, op[{MEMBERS}]), table_at(op[{ENDS}], 4, 1)
+    cells, scratch = table_at(entry[{CELLS}], 1 + 4 * op[{MEMBERS}], entry[{ROOM}]), table_at(op[{ENDS}], 4, 1)
     op[{NEXT}], op[{NEXT_2}] = op[{LAST}], 0
     op[{LOW}], op[{HIGH}], op[{LOW_NUMBER}], op[{HIGH_NUMBER}] = MOST, LEAST, MOST, LEAST
     for k in range(entry[{COUNT}]):
@@ -512,7 +508,7 @@ def begin_all(op, turn):
 def advance_all(op, turn):
     """Take the next tuples that wait in the window."""
     runs = table_at(op[{RUNS}], op[{ITEMS}], op[{RUN_COLUMNS}])
-    out = cells_of(op, 1)
+    out = table_at(op[{CELLS}], 5, op[{ROOM}])
     counted, numbered = is_counted(op, turn), fetch(turn, 0, np.int64) != 0
     kept = np.int64(0)
     w, i = op[{NEXT}], op[{NEXT_2}]
@@ -539,7 +535,7 @@ def advance_all(op, turn):
 def begin_product(op, turn):
     """Find out which combinations on the left go this way, and what they may meet."""
     left = vector_at(op[{BESIDE}], {WORDS})
-    cells, want = cells_of(left, op[{MEMBERS}]), vector_at(op[{WANT}], op[{IN_ROOM}])
+    cells, want = table_at(left[{CELLS}], 1 + 4 * op[{MEMBERS}], left[{ROOM}]), vector_at(op[{WANT}], op[{IN_ROOM}])
     n = 0
     for k in range(left[{COUNT}]):
         if cells[0, k] & op[{BITS}] != 0:
@@ -558,7 +554,9 @@ def advance_product(op, turn):
     """Make the next combinations of both that their windows allow."""
     left, right = vector_at(op[{BESIDE}], {WORDS}), vector_at(op[{INPUT}], {WORDS})
     members, grown = op[{MEMBERS}], op[{GROWN}]
-    a, b, out = cells_of(left, members), cells_of(right, grown), cells_of(op, members + grown)
+    a = table_at(left[{CELLS}], 1 + 4 * members, left[{ROOM}])
+    b = table_at(right[{CELLS}], 1 + 4 * grown, right[{ROOM}])
+    out = table_at(op[{CELLS}], 1 + 4 * (members + grown), op[{ROOM}])
     want, all_ends = vector_at(op[{WANT}], op[{IN_ROOM}]), table_at(op[{ENDS}], 4 * grown, op[{IN_ROOM}])
     counted = is_counted(op, turn)
     kept = np.int64(0)
@@ -593,7 +591,7 @@ def advance_product(op, turn):
 def write_down(op):
     """Write down complete combinations; False: there is no room."""
     entry = vector_at(op[{INPUT}], {WORDS})
-    cells = cells_of(entry, op[{MEMBERS}])
+    cells = table_at(entry[{CELLS}], 1 + 4 * op[{MEMBERS}], entry[{ROOM}])
     query = vector_at(op[{QUERY}], 4)
     room, count = query[{RESULT_ROOM}], query[{RESULT_COUNT}]
     k = op[{NEXT}]
