@@ -118,3 +118,27 @@ def test_overflow_is_told_and_nothing_is_taken():
         with pytest.raises(cw.ArithmeticOverflowError, match=r"R.a \* S.c = T.e left the 64-bit range.*not taken"):
             join.push("T", {"ts": [1], "e": [1], "f": [1]})
         assert join.stats.tuples_in["T"] == 0
+
+
+def test_a_basic_window_may_match_whole_and_be_longer_than_what_is_handed_on_at_a_time():
+    schemas = dict.fromkeys("RST", pa.schema({"x": pa.int64(), "ts": pa.int64()}))
+    sql = "SELECT R.x, S.x AS y, T.x AS z FROM R [RANGE 9], S [RANGE 9], T [RANGE 9] WHERE (R.x + S.x * T.x) % 2 = 0"
+    many = {"x": list(range(3000)), "ts": [0] * 3000}
+    with cw.open(sql, schemas) as join:
+        join.push("S", many)
+        join.push("T", {"x": [1], "ts": [0]})
+        found = join.push("R", {"x": list(range(40)), "ts": [0] * 40})
+    assert found.num_rows == 40 * 1500
+    assert {(x + y) % 2 for x, y in zip(found["x"].to_pylist(), found["y"].to_pylist(), strict=True)} == {0}
+    assert len(set(zip(found["x"].to_pylist(), found["y"].to_pylist(), strict=True))) == found.num_rows
+
+
+def test_texts_of_any_length_are_looked_for_on_the_way():
+    schema = pa.schema({"s": pa.string(), "ts": pa.int64()})
+    sql = "SELECT R.s FROM R [RANGE 9], S [RANGE 9], T [RANGE 9] WHERE R.s = S.s AND S.s = T.s"
+    texts = ["", "a", "ä" * 9, "x" * 50_000, "x" * 49_999 + "y"]
+    with cw.open(sql, dict.fromkeys("RST", schema)) as join:
+        for stream in "RS":
+            join.push(stream, {"s": texts, "ts": [1] * len(texts)})
+        found = join.push("T", {"s": [*texts, "b"], "ts": [1] * (len(texts) + 1)})
+    assert sorted(found["s"].to_pylist()) == sorted(texts)

@@ -264,11 +264,6 @@ class Journey:
             changed.add(self._source)
         if changed:
             self._attune_to(changed)
-        longest = max((op.longest for op in self._scans), default=0)
-        if longest > self._room:
-            self._make(2 * longest)
-            self.attune(block)
-            return
         for op in self._scans:
             op.put_lengths()
 

@@ -299,10 +299,11 @@ class Search(Op):
         words[Words.GROUP_ORDER], words[Words.GROUP_STARTS] = self._room(room + 1), self._room(room + 1)
         words[Words.GROUP_SIZE] = 1 << (2 * room).bit_length()
         words[Words.GROUP_TABLE] = self._room(int(words[Words.GROUP_SIZE]))
-        for place in range(Words.FOUND_W, Words.SPREAD_J + 1):
+        for place in range(Words.SPREAD_W, Words.SPREAD_J + 1):
             words[place] = self._room(room)
+        self._make_match_room(room)
         words[Words.ENDS], words[Words.LOOSE] = self._room((4, room)), self._room((4, room))
-        self._states = np.zeros(32, dtype=np.int64)
+        self._states = np.zeros(24, dtype=np.int64)
         words[Words.STATE], words[Words.WORK] = address(self._states), self._room((PROBE_GROUP, 4))
         refers = [entry.units.index(unit) for unit in hopping.refers]
         words[Words.REFERS], words[Words.N_REFERS] = self._keep(np.array(refers or [0], dtype=np.int64)), len(refers)
@@ -456,21 +457,25 @@ class Search(Op):
             words[Words.THRESHOLD_ROOM] = address(room)
             self._thresholds = (kernel, ends, room)
 
-    @property
-    def longest(self) -> int:
-        """Room that is needed to get anywhere: pair by pair, a basic window is searched at a stretch."""
-        residents = self._home.residents
-        if self.hopping.dimensions or residents is None or not residents.items:
-            return 0
-        return int(residents.runs[:, 0].max())
-
-    def put_lengths(self) -> None:
-        """Write down how long basic windows are, if that is needed."""
+    def _make_match_room(self, room: int) -> None:
         from crosswind.kernel.follow import Op as Words
 
-        if not self.hopping.dimensions and self._home.residents is not None:
-            self._lengths = np.ascontiguousarray(self._home.residents.runs[:, 0])
+        self._matches = np.zeros((3, room), dtype=np.int64)
+        at, step = address(self._matches), self._matches.strides[0]
+        self.words[Words.FOUND_W], self.words[Words.FOUND_I], self.words[Words.FOUND_J] = at, at + step, at + 2 * step
+        self.words[Words.MATCH_ROOM] = room
+
+    def put_lengths(self) -> None:
+        """Write down how long basic windows are; pair by pair, one is searched at a stretch, and may match all."""
+        from crosswind.kernel.follow import Op as Words
+
+        residents = self._home.residents
+        if residents is not None and residents.items:
+            self._lengths = np.ascontiguousarray(residents.runs[:, 0])
             self.words[Words.LENGTHS] = address(self._lengths)
+            longest = int(self._lengths.max())
+            if longest > self._matches.shape[1]:
+                self._make_match_room(2 * longest)
 
     def show(self) -> None:
         """Let the index see what was looked for."""

@@ -65,7 +65,6 @@ class Party:
         tasks: list[Future[None]] = []
         try:
             for k, journey in enumerate(journeys):
-                journey.cancelled = False
                 journey.take_share(k % columns, columns)
                 if k:
                     shared = cursors[k % columns]
@@ -79,6 +78,7 @@ class Party:
             wait(tasks)
             for journey in journeys:
                 journey.take_share(0, 1)
+                journey.cancelled = False
         for task in tasks:
             task.result()
         journeys[0].note_pace(sum(journey.busy_s for journey in journeys), len(block))

@@ -201,24 +201,24 @@ def within(bounds, at, k, t, number, counted):
 
 
 @jit()
-def spread(groups, which, rows, found, order, starts, bounds, counted, runs, state, out_w, out_i, out_j):
+def spread(groups, which, rows, found, order, starts, bounds, counted, runs, op, out_w, out_i, out_j):
     """Give what groups have found to their members, as much as there is room for."""
     room, done = out_w.shape[0], 0
-    k, within_group = state[0], state[1]
+    k, within_group = op[{NEXT}], op[{NEXT_2}]
     while k < found:
         g, w, i = groups[k], which[k], rows[k]
         t = fetch(runs[w, 1], i, np.int64)
         number = fetch(runs[w, 2], i, np.int64) if counted else np.int64(0)
         for place in range(starts[g] + within_group, starts[g + 1]):
             if done == room:
-                state[0], state[1] = k, place - starts[g]
+                op[{NEXT}], op[{NEXT_2}] = k, place - starts[g]
                 return done
             if within(bounds, 0, order[place], t, number, counted):
                 out_w[done], out_i[done], out_j[done] = w, i, order[place]
                 done += 1
         within_group = 0
         k += 1
-    state[0], state[1] = k, 0
+    op[{NEXT}], op[{NEXT_2}] = k, 0
     return done
 '''
 

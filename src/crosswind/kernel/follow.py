@@ -55,15 +55,15 @@ class Op:
     """Addresses of kernels, and of what the last reads."""
     FOUND_W, FOUND_I, FOUND_J, SPREAD_W, SPREAD_I, SPREAD_J = 43, 44, 45, 46, 47, 48
     STATE = 49
-    """Of the search from word 0, of the recheck from 8, of masks from 16, of spreading from 24."""
+    """Of the search from word 0, of the recheck from 8, of masks from 16."""
     WORK = 50
     COLUMNS, N_COLUMNS = 51, 52
     INS, INS_2, N_INS, PAIR, PAIR_2, MASK_PROBE = 53, 54, 55, 56, 57, 58
     REFERS, N_REFERS, GROUP_TABLE, GROUP_SIZE, GROUP_OF, GROUP_ORDER, GROUP_STARTS, GROUPS = range(59, 67)
     LOOSE, REPS, GIVEN, MASKS = 67, 68, 69, 70
     COUNTED = 71
-    FOUND = 72
-    """Matches of groups that are to be given to their members."""
+    FOUND, MATCH_ROOM = 72, 93
+    """Matches that have been found, and for how many there is room; from ``NEXT`` on they are to be gone on with."""
     PROBES = 73
     NEED, NEED_AT = 74, 75
     """Bytes that are missing for texts, and in which column of which side."""
@@ -296,7 +296,7 @@ def begin_search(op, turn):
     cells = table_at(entry[{CELLS}], 1 + 4 * op[{MEMBERS}], entry[{ROOM}])
     want, given = vector_at(op[{WANT}], op[{IN_ROOM}]), vector_at(op[{GIVEN}], op[{IN_ROOM}])
     ends = table_at(op[{ENDS}], 4, op[{IN_ROOM}])
-    state = vector_at(op[{STATE}], 32)
+    state = vector_at(op[{STATE}], 8)
     op[{PROBES}] = op[{FOUND}] = op[{GROUPS}] = op[{PRESENT}] = 0
     state[0] = op[{LAST}]
     if op[{FIRST}] >= op[{LAST}]:
@@ -354,7 +354,7 @@ def search_on(op):
     """Go on with the search until something is found; return how many matches, -1 on overflow."""
     side = np.int64(op[{GROUPS}] > 0)
     state = vector_at(op[{STATE}], 8)
-    room = op[{ROOM}]
+    room = op[{MATCH_ROOM}]
     out_w, out_i = vector_at(op[{FOUND_W}], room), vector_at(op[{FOUND_I}], room)
     out_j = vector_at(op[{FOUND_J}], room)
     found = np.int64(0)
@@ -445,42 +445,40 @@ def grow(op, found, out_w, out_i, out_j, turn):
 @jit()
 def advance_search(op, turn):
     """Make the next combinations; return how many, 0 when there are no more, -1 on overflow."""
-    room = op[{ROOM}]
-    out_w, out_i = vector_at(op[{FOUND_W}], room), vector_at(op[{FOUND_I}], room)
-    out_j = vector_at(op[{FOUND_J}], room)
     while True:
-        found = op[{FOUND}]
-        if found == 0:
+        if op[{FOUND}] == 0:
             found = search_on(op)
             if found <= 0:
                 return found
+            op[{FOUND}], op[{NEXT}], op[{NEXT_2}] = found, 0, 0
+        found, room = op[{FOUND}], op[{ROOM}]
         if op[{GROUPS}] == 0:
-            kept = grow(op, found, out_w, out_i, out_j, turn)
+            first = op[{NEXT}]
+            size = min(found - first, room)
+            out_w, out_i = vector_at(op[{FOUND_W}] + 8 * first, size), vector_at(op[{FOUND_I}] + 8 * first, size)
+            kept = grow(op, size, out_w, out_i, vector_at(op[{FOUND_J}] + 8 * first, size), turn)
+            op[{NEXT}] = first + size
         else:
-            state = vector_at(op[{STATE}] + 192, 8)
-            if op[{FOUND}] == 0:
-                state[0] = state[1] = 0
-                op[{FOUND}] = found
             met_w, met_i = vector_at(op[{SPREAD_W}], room), vector_at(op[{SPREAD_I}], room)
             met_j = vector_at(op[{SPREAD_J}], room)
             size = spread(
-                out_j,
-                out_w,
-                out_i,
+                vector_at(op[{FOUND_J}], found),
+                vector_at(op[{FOUND_W}], found),
+                vector_at(op[{FOUND_I}], found),
                 found,
                 vector_at(op[{GROUP_ORDER}], op[{IN_ROOM}] + 1),
                 vector_at(op[{GROUP_STARTS}], op[{IN_ROOM}] + 1),
                 table_at(op[{ENDS}], 4, op[{IN_ROOM}]),
                 is_counted(op, turn),
                 table_at(op[{RUNS}], op[{ITEMS}], op[{RUN_COLUMNS}]),
-                state,
+                op,
                 met_w,
                 met_i,
                 met_j,
             )
-            if state[0] >= found:
-                op[{FOUND}] = 0
             kept = grow(op, size, met_w, met_i, met_j, turn) if size > 0 else np.int64(0)
+        if op[{NEXT}] >= found:
+            op[{FOUND}] = 0
         if kept != 0:
             return kept
 

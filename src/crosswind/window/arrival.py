@@ -100,8 +100,13 @@ class Sorter:
         if not any(int(block.times.min()) <= limit for block in self.held[unit]):
             return None
         whole = concat_blocks(self.held[unit])
-        order = np.argsort(whole.times, kind="stable")
-        count = int(np.searchsorted(whole.times[order], min(limit, INT64_MAX), side="right"))
+        times = whole.times
+        if (times[1:] >= times[:-1]).all():  # as they mostly come: only what stays is copied, lest it hold the rest
+            count = int(np.searchsorted(times, min(limit, INT64_MAX), side="right"))
+            self.held[unit] = [whole.take(np.arange(count, len(whole)))] if count < len(whole) else []
+            return whole.slice(0, count) if count < len(whole) else whole
+        order = np.argsort(times, kind="stable")
+        count = int(np.searchsorted(times[order], min(limit, INT64_MAX), side="right"))
         self.held[unit] = []
         if count < len(whole):
             self.held[unit].append(whole.take(np.sort(order[count:])))
