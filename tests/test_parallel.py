@@ -484,8 +484,12 @@ print("as before", signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("engine", ["cell", "grid"])
-def test_ctrl_c_is_heard(engine):
+@pytest.mark.parametrize("more", [False, True], ids=["two streams", "three"])
+def test_ctrl_c_is_heard(engine, more):
     code = INTERRUPTED.replace("ENGINE", engine)
+    if more:  # the third is the first again: a product of both windows is searched pair by pair
+        code = code.replace("S [RANGE 9] WHERE (R.x * S.x)", "S [RANGE 9], R [RANGE 9] AS q WHERE (R.x * S.x + q.x)")
+        code = code.replace("100_000", "2_000")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines() == ["interrupted True", "left ['MainThread']", "as before True"]

@@ -96,7 +96,8 @@ class Journey:
     ) -> None:
         self._unit, self._roots, self._windows, self._findings = unit, roots, windows, findings
         self._cursors = np.zeros(max(1, len(roots)), dtype=np.int64)
-        self._place = np.zeros(2, dtype=np.int64)
+        self._place, self._clock = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
+        self._clock_at = address(self._clock)
         self.cancelled = False
         self.busy_s, self.tasks = 0.0, 0
         self.pace_s = 0.0
@@ -203,7 +204,7 @@ class Journey:
         for bank, (start, mask) in enumerate(zip(self._starts, masks, strict=True)):
             start.take(block, mask, cursors_at + 8 * bank, step)
             place[:] = (start.at, 1)
-            while (outcome := kernel(place, turn_at)) != Outcome.DONE:
+            while (outcome := kernel(place, turn_at, self._clock_at)) != Outcome.DONE:
                 if self.cancelled:
                     return
                 if outcome == Outcome.FAULTED:

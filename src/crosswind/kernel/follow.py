@@ -26,8 +26,8 @@ ALIKE_FROM = 64
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
 
-_BREATH = 4096
-"""Steps after which the caller is asked whether to go on."""
+_BREATH = 50_000_000
+"""Nanoseconds after which the caller is asked whether to go on."""
 
 
 class Op:
@@ -109,7 +109,7 @@ import numpy as np
 
 from crosswind.kernel.jit import jit
 from crosswind.kernel.ring import add_atomic, call_box, call_mask, call_recheck, call_scan, call_thresholds, masks_at
-from crosswind.kernel.ring import reals_at, row_at, table_at, vector_at, words_at
+from crosswind.kernel.ring import nanoseconds, reals_at, row_at, table_at, vector_at, words_at
 from crosswind.kernel.runtime import fetch, store
 from crosswind.kernel.search import mix_key, mix_text
 '''
@@ -641,10 +641,14 @@ def advance(op, turn):
     return made
 
 
-@jit("int64(int64[::1], int64)")
-def follow(place, turn):
-    """Run the ops from where it stopped: ``place`` is the address of an op, and whether it is still to be begun."""
-    for _ in range({BREATH}):
+@jit("int64(int64[::1], int64, int64)")
+def follow(place, turn, clock):
+    """Run the ops from where it stopped: ``place`` is the address of an op, and whether it is still to be begun.
+
+    ``clock`` is the address of two words for the time.
+    """
+    until = nanoseconds(clock) + {BREATH}
+    while nanoseconds(clock) < until:
         op = vector_at(place[0], {WORDS})
         if place[1] != 0:
             if not begin(op, turn):
