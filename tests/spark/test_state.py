@@ -301,3 +301,10 @@ def test_progress_adds_up_cells_and_all():
 
 def names(kind: type) -> set[str]:
     return {field.name for field in dataclasses.fields(kind)}
+
+
+def test_a_tuple_that_can_match_nothing_comes_out_though_nothing_else_comes_to_its_cell():
+    sql = "SELECT R.x, S.x AS a FROM R [RANGE 10] LEFT JOIN S [RANGE 10] ON R.x > 5 AND R.x = S.x"
+    simulation = join_simulated(make_spec(sql, SCHEMAS), {"R": [batch((1, 1))]}, random.Random(1), CALM)
+    simulation.close_windows()
+    assert simulation.table().to_pylist() == [{"x": 1, "a": None}]

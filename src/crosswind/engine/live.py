@@ -206,6 +206,12 @@ class LiveJoin:
         return self._counted or self._outer is not None
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether any tuple is held: for partners, for the order, or only because it will match nothing."""
+        alone = self._outer is not None and len(self._outer) > 0
+        return alone or len(self._sorter) > 0 or any(len(window) for window in self._windows)
+
+    @property
     def ages(self) -> tuple[int | None, ...]:
         """For each unit, how many ticks its tuples wait at most (None: no limit by time)."""
         return tuple(wait.age for wait in self._waits)

@@ -97,3 +97,6 @@ class Outer:
     def nbytes(self) -> int:
         """Bytes held."""
         return sum(waiting.nbytes for waiting in self._waiting.values())
+
+    def __len__(self) -> int:
+        return sum(len(waiting) for waiting in self._waiting.values())

@@ -235,10 +235,10 @@ class Cell:
         name, watermark = uuid.uuid4().hex[:12], self._spec.watermark(milliseconds)
         manifest.next_version(name)
         manifest.watermark = None if watermark == INT64_MIN else watermark
-        stats, due = cached.join.stats, None
+        due = None
         if cached.join.keeps_snapshots:
             self._write_snapshot(manifest, cached.join)
-            if stats.held or any(stats.window_tuples.values()):  # the next watermark may bring something out
+            if cached.join.is_waiting:  # the next watermark may bring something out
                 due = milliseconds + 1
         else:
             self._write_blocks(manifest, taken, watermark)
