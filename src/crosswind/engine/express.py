@@ -100,13 +100,13 @@ class Express:
         for residents in views:
             for found in self._prober.find_at(ins, count, begin, residents):
                 probes, (which, rows) = address(found.probes), found.at
-                sources = []
+                sources: list[int] = []
                 for own, index in self._shown:
                     if own:
-                        sources.append((begin if index == TIMES else at[index], 0, 0, probes))
+                        sources += (begin if index == TIMES else at[index], 0, 0, probes)
                     else:
                         table = residents.times_at if index == TIMES else residents.column_at(index)
-                        sources.append((0, table, which, rows))
+                        sources += (0, table, which, rows)
                 tables.append(self._materialiser.table_at(sources, len(found)))
         for segment, basic, start, stop in homes:
             jobs = [begin + 8 * start, basic.targets[0], 8]

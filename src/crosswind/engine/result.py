@@ -13,6 +13,7 @@ from crosswind.engine.intake import TIMES, Intake, evaluate, is_plain
 from crosswind.engine.strategy import Matches
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import column_of, is_leaf, leaf_columns, leaf_vector, to_arrow
+from crosswind.io.message import Form
 from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.logic import atoms_of, normal_form
 from crosswind.plan.physical import Storage
@@ -87,6 +88,10 @@ class Taken:
         """Return one of their columns."""
         return self.block.columns[index].take(self.rows)
 
+    def put_place(self, into: list[int]) -> None:
+        """Say where the columns are, as :func:`crosswind.kernel.gather.fill_message_of` has it."""
+        into += (*self.block.place, 0, self.rows_at or address(self.rows), len(self.rows))
+
     def source(self, index: int) -> Source | None:
         """Return where the values of a plain column (or the times) are; None: there may be nulls."""
         if not self.rows_at:
@@ -137,6 +142,11 @@ class Found:
     def column(self, index: int, layout: Layout) -> Vector:
         """Return one of their columns."""
         return gather(self.residents, layout, index, self.which, self.rows)
+
+    def put_place(self, into: list[int]) -> None:
+        """Say where the columns are, as :func:`crosswind.kernel.gather.fill_message_of` has it."""
+        which, rows = self.at[:2] or (address(self.which), address(self.rows))
+        into += (*self.residents.place, which, rows, len(self.rows))
 
     def source(self, index: int) -> Source | None:
         """Return where the values of a plain column (or the times) are; None: there may be nulls."""
@@ -223,7 +233,10 @@ class Materialiser:
         self.plain_columns = [(role, at[0], at[1], at[1].byte_width) for role, at in known if at is not None]
         """The plain columns of SELECT: unit, place in its tuples, type, bytes of a value."""
         self._all_plain = len(self.plain_columns) == len(self._outputs)
-        self._names = self.schema.names
+        self._form = Form(self.schema) if self._all_plain else None
+        self._members = list(dict.fromkeys(role for role, _, _, _ in self.plain_columns))
+        placed = [(self._members.index(role), index) for role, index, _, _ in self.plain_columns]
+        self._placed = np.array(placed, dtype=np.int64).reshape(-1, 2)
 
     @property
     def can_fail(self) -> bool:
@@ -236,8 +249,8 @@ class Materialiser:
         """Return the rows of ``count`` results whose members, by unit, are at the places in ``parts``."""
         if not count:
             return pa.Table.from_batches([], schema=self.schema)
-        if self._all_plain:
-            made = self._plain_table(parts, count)
+        if self._form is not None:
+            made = self._plain_table(self._form, parts, count)
             if made is not None:
                 return made
         columns = self._gather(parts, count)
@@ -267,45 +280,34 @@ class Materialiser:
         """Whether rows are plain columns of the members, so that :meth:`table_at` can make them."""
         return self._all_plain and self._after is None
 
-    def table_at(self, sources: list[Source], count: int) -> pa.Table:
-        """Return ``count`` rows, given where the values of each of ``plain_columns`` are."""
-        jobs: list[int] = []
-        at = 0
-        for source, (_, _, _, width) in zip(sources, self.plain_columns, strict=True):
-            jobs += source
-            jobs += (at, width, count)
-            at += (width * count + 63) & -64
-        return self._table_of(jobs, count)
+    def table_at(self, sources: list[int], count: int) -> pa.Table:
+        """Return ``count`` rows, given where the values of each of ``plain_columns`` are (a :data:`Source` each)."""
+        from crosswind.kernel.gather import fill_message
 
-    def _plain_table(self, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table | None:
+        form = self._form
+        if form is None:
+            raise LookupError("rows that are not plain have to be fetched column by column")
+        memory = form.memory(count)
+        fill_message(memory.address, form.head, form.spots, form.widths, count, sources)
+        return form.read(memory)
+
+    def _plain_table(self, form: Form, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table | None:
         """Return the rows if they are plain columns without nulls, else None."""
-        jobs: list[int] = []
-        sizes = [len(next(iter(places.values()))) for places in parts]
-        at = 0
-        for role, index, _, width in self.plain_columns:
-            end = at + ((width * count + 63) & -64)
-            for places, size in zip(parts, sizes, strict=True):
-                source = places[role].source(index)
-                if source is None:
+        from crosswind.kernel.gather import fill_message_of
+
+        members, placed = self._members, self._placed
+        places: list[int] = []
+        for part in parts:
+            for role in members:
+                place = part[role]
+                if isinstance(place, Absent):
                     return None
-                jobs += source
-                jobs += (at, width, size)
-                at += width * size
-            at = end
-        return self._table_of(jobs, count)
-
-    def _table_of(self, jobs: list[int], count: int) -> pa.Table:
-        """Return the rows that ``jobs`` fetch, column behind column, each at a multiple of 64 bytes."""
-        from crosswind.kernel.gather import gather_columns
-
-        size = sum((width * count + 63) & -64 for _, _, _, width in self.plain_columns)
-        memory = pa.py_buffer(np.empty(size, dtype=np.uint8))
-        gather_columns(jobs, memory.address)
-        arrays, at = [], 0
-        for _, _, of, width in self.plain_columns:
-            arrays.append(pa.Array.from_buffers(of, count, [None, memory.slice(at, width * count)]))
-            at += (width * count + 63) & -64
-        return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, names=self._names)])
+                place.put_place(places)
+        memory = form.memory(count)
+        head, spots, widths = form.head, form.spots, form.widths
+        if not fill_message_of(memory.address, head, spots, widths, count, placed, len(members), places):
+            return None
+        return form.read(memory)
 
     def _gather(self, parts: Sequence[Mapping[int, Place]], count: int) -> dict[tuple[int, str], pa.Array]:
         """Return all columns that are plain and have no nulls, fetched at one go."""

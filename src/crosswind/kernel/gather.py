@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from crosswind.kernel.jit import load_source
 
-__all__ = ["gather_columns", "gather_text", "gather_width"]
+__all__ = ["fill_message", "fill_message_of", "gather_columns", "gather_text", "gather_width"]
 
 _Array = npt.NDArray[Any]
 
@@ -58,19 +58,69 @@ def move_{bits}(base, table, which, rows, out, count):
 """
 _COLUMNS = """
 
+@jit()
+def move(width, base, table, which, rows, out, count):
+    if width == 1:
+        move_8(base, table, which, rows, out, count)
+    elif width == 2:
+        move_16(base, table, which, rows, out, count)
+    elif width == 4:
+        move_32(base, table, which, rows, out, count)
+    else:
+        move_64(base, table, which, rows, out, count)
+
+
 @jit("void(int64[:, ::1], int64)")
 def gather(jobs, memory):
     for q in range(jobs.shape[0]):
         base, table, which, rows = jobs[q, 0], jobs[q, 1], jobs[q, 2], jobs[q, 3]
-        out, width, count = memory + jobs[q, 4], jobs[q, 5], jobs[q, 6]
-        if width == 1:
-            move_8(base, table, which, rows, out, count)
-        elif width == 2:
-            move_16(base, table, which, rows, out, count)
-        elif width == 4:
-            move_32(base, table, which, rows, out, count)
-        else:
-            move_64(base, table, which, rows, out, count)
+        move(jobs[q, 5], base, table, which, rows, memory + jobs[q, 4], jobs[q, 6])
+
+
+@jit()
+def begin_message(memory, head, spots, widths, count):
+    for k in range(head.shape[0]):
+        store(memory, k, head[k])
+    at = np.int64(0)
+    for c in range(widths.shape[0]):
+        size = widths[c] * count
+        store(memory, spots[2] + 2 * c, count)
+        store(memory, spots[3] + 4 * c, at)
+        store(memory, spots[3] + 4 * c + 1, np.int64(0))
+        store(memory, spots[3] + 4 * c + 2, at)
+        store(memory, spots[3] + 4 * c + 3, size)
+        at += (size + 63) & -64
+    store(memory, spots[0], at)
+    store(memory, spots[1], count)
+    return memory + 8 * head.shape[0]
+
+
+@jit("void(int64, int64[::1], int64[::1], int64[::1], int64, int64[:, ::1])")
+def fill(memory, head, spots, widths, count, sources):
+    at = begin_message(memory, head, spots, widths, count)
+    for c in range(widths.shape[0]):
+        move(widths[c], sources[c, 0], sources[c, 1], sources[c, 2], sources[c, 3], at, count)
+        at += (widths[c] * count + 63) & -64
+
+
+@jit("boolean(int64, int64[::1], int64[::1], int64[::1], int64, int64[:, ::1], int64, int64[:, ::1])")
+def fill_parts(memory, head, spots, widths, count, columns, members, places):
+    begin = begin_message(memory, head, spots, widths, count)
+    for c in range(widths.shape[0]):
+        member, index, width = columns[c, 0], columns[c, 1], widths[c]
+        at = begin
+        for p in range(member, places.shape[0], members):
+            table, stride, times, nulls = places[p, 0], places[p, 1], places[p, 2], places[p, 3]
+            which, rows, size = places[p, 4], places[p, 5], places[p, 6]
+            if index >= 0 and fetch(nulls, index, np.uint8) != 0:
+                return False
+            if which != 0:
+                move(width, 0, times if index < 0 else table + stride * index, which, rows, at, size)
+            else:
+                move(width, times if index < 0 else fetch(table, index, np.int64), 0, 0, rows, at, size)
+            at += width * size
+        begin += (width * count + 63) & -64
+    return True
 """
 _TEXT = """
 @jit("int64(int64[::1], int64[::1], int64[::1], int64)")
@@ -111,10 +161,9 @@ def gather_width(addresses: _Array, windows: _Array, rows: _Array, width: int) -
 
 
 @lru_cache(maxsize=1)
-def _columns_kernel() -> Callable[..., None]:
+def _columns_kernel() -> Any:
     moves = "".join(_MOVE.format(bits=bits) for bits in (8, 16, 32, 64))
-    kernel: Callable[..., None] = load_source(_HEAD + moves + _COLUMNS).gather
-    return kernel
+    return load_source(_HEAD + moves + _COLUMNS)
 
 
 def gather_columns(jobs: list[int], memory: int) -> None:
@@ -124,7 +173,37 @@ def gather_columns(jobs: list[int], memory: int) -> None:
     and of the numbers that say which), address of the rows (0: one after the other), where in the
     memory, bytes of a value, count.
     """
-    _columns_kernel()(np.array(jobs, dtype=np.int64).reshape(-1, 7), memory)
+    _columns_kernel().gather(np.array(jobs, dtype=np.int64).reshape(-1, 7), memory)
+
+
+def fill_message(memory: int, head: _Array, spots: _Array, widths: _Array, count: int, sources: list[int]) -> None:
+    """Write a message of ``count`` rows, as :class:`crosswind.io.message.Form` has it, to address ``memory``.
+
+    The source of a column is the first four numbers of a job of :func:`gather_columns`.
+    """
+    _columns_kernel().fill(memory, head, spots, widths, count, np.array(sources, dtype=np.int64).reshape(-1, 4))
+
+
+def fill_message_of(
+    memory: int,
+    head: _Array,
+    spots: _Array,
+    widths: _Array,
+    count: int,
+    columns: _Array,
+    members: int,
+    places: list[int],
+) -> bool:
+    """Write a message of ``count`` rows whose columns are those of ``members``, in some parts; False: there are nulls.
+
+    ``columns`` has a row for each: whose it is, and which of its columns (-1: its times). ``places`` has seven numbers
+    for each member of each part: address of a table of where columns are, bytes in it from one to the next, address
+    of the times, of what says by column whether there are nulls, of the numbers of basic windows, of the rows, and
+    how many these are. Without numbers of basic windows (0) the table has the columns themselves, else of each
+    the addresses in all basic windows.
+    """
+    table = np.array(places, dtype=np.int64).reshape(-1, 7)
+    return bool(_columns_kernel().fill_parts(memory, head, spots, widths, count, columns, members, table))
 
 
 def gather_text(addresses: _Array, texts: _Array, windows: _Array, rows: _Array) -> tuple[_Array, _Array]:

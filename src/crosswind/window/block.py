@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.window.vector import Vector, concat_vectors
+from crosswind.window.vector import Vector, address, concat_vectors
 
 __all__ = ["Block", "concat_blocks"]
 
@@ -26,6 +27,21 @@ class Block:
     numbers: npt.NDArray[np.int64] | None = None
     keep: npt.NDArray[np.bool_] | None = None
     ends: tuple[int, int] | None = None
+    _place: tuple[npt.NDArray[Any], npt.NDArray[Any], tuple[int, int, int, int]] | None = None
+
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        """Where columns are.
+
+        Address of a table of theirs, bytes in it from one to the next, address of the times, and of what says by
+        column whether it may hold a null.
+        """
+        if self._place is None:
+            columns = self.columns
+            nulls = np.array([column.valid is not None for column in columns], dtype=np.uint8)
+            table = np.array([column.at or address(column.values) for column in columns], dtype=np.int64)
+            self._place = (table, nulls, (address(table), 8, address(self.times), address(nulls)))
+        return self._place[2]
 
     def __len__(self) -> int:
         return len(self.times)

@@ -72,6 +72,7 @@ class Residents:
         """How often what is said of the last of them, beyond its length, has changed."""
         self._positions: npt.NDArray[np.int64] | None = None
         self._times: npt.NDArray[np.int64] | None = None
+        self._place: tuple[int, int, int, int] | None = None
 
     @property
     def positions(self) -> npt.NDArray[np.int64]:
@@ -102,6 +103,13 @@ class Residents:
         """Return where the addresses of the values of a column are."""
         return self._addresses_at + 3 * index * self.addresses.strides[0]
 
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        """Where columns are, as :attr:`crosswind.window.block.Block.place` has it; a column has many addresses."""
+        if self._place is None:
+            self._place = (self._addresses_at, 3 * self.addresses.strides[0], self.times_at, address(self.nulls))
+        return self._place
+
     def refresh(self) -> None:
         """Take over what has been appended to the last of them."""
         item = self.items[-1]
@@ -109,7 +117,7 @@ class Residents:
             self.runs[-1], self.params[-1], self.addresses[:, -1] = _described(item, self._keys)
             self.nulls |= item.nulls()
             self.nans |= item.nans()
-            self._positions = self._times = None
+            self._positions = self._times = self._place = None
             self._facts.clear()
             self.moves += 1
         self.lengthen()

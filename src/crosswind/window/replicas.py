@@ -152,6 +152,7 @@ class Joint:
         self._at = address(self.addresses)
         self._times = np.ascontiguousarray(self.runs[:, 1])
         self.times_at = address(self._times)
+        self.place = (self._at, 3 * self.addresses.strides[0], self.times_at, address(self.nulls))
 
     def column_at(self, index: int) -> int:
         """Return where the addresses of the values of a column are."""
