@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crosswind.engine.hopping import Hopping
 from crosswind.engine.index import SEE_EVERY
 from crosswind.engine.ops import All, Emit, Home, Op, Output, Product, Search, Start
-from crosswind.engine.result import Found, Member, Taken
+from crosswind.engine.result import Part
 from crosswind.engine.spans import Turn
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
@@ -36,22 +36,15 @@ class Findings:
 
     def __init__(self, units: tuple[int, ...]) -> None:
         self.output = Output(units)
-        self.parts: list[dict[int, Member]] = []
+        self.parts: list[Part] = []
         self.count = 0
 
     def cut(self, source: int, block: Block, homes: dict[int, Residents | Joint]) -> None:
         """Note the results since the last cut: of tuples of ``source`` in ``block``, and others at ``homes``."""
         output = self.output
         begin, end = output.begun, output.count
-        part: dict[int, Member] = {}
-        for place, unit in enumerate(output.units):
-            which, rows = output.matrix[2 * place : 2 * place + 2, begin:end]
-            at = output.base + 2 * place * output.step + 8 * begin
-            if unit == source:
-                part[unit] = Taken(block, rows, at + output.step)
-            else:
-                part[unit] = Found(homes[unit], which, rows, (at, at + output.step))
-        self.parts.append(part)
+        base = output.base + 8 * begin
+        self.parts.append(Part(source, block, homes, output.places, output.matrix, base, end - begin))
         self.count += end - begin
         output.begun = end
 
@@ -59,7 +52,7 @@ class Findings:
         """Make more room, when there is none left."""
         self.output.make_room(min(_RESULTS, 4 * self.output.room))
 
-    def take(self) -> tuple[list[dict[int, Member]], int]:
+    def take(self) -> tuple[list[Part], int]:
         """Return what has been noted, and forget it; it holds until the next results are written down."""
         taken = self.parts, self.count
         self.parts, self.count = [], 0
@@ -273,6 +266,7 @@ class Journey:
             if not isinstance(op, Emit) and not changed.isdisjoint(op.homes):
                 op.attune(changed)
         bases: dict[Home, int] = {}
+        self._places = dict(self._places)  # what was found before goes by the one that was
         for unit in {home.unit for home in changed}:
             mine = [home for home in self._homes.values() if home.unit == unit and home.residents is not None]
             known = [home.residents for home in mine if home.residents is not None]

@@ -85,6 +85,7 @@ class Output:
 
     def __init__(self, units: tuple[int, ...]) -> None:
         self.units = units
+        self.places = {unit: place for place, unit in enumerate(units)}
         self.words = np.zeros(4, dtype=np.int64)
         self.at = address(self.words)
         self.begun = 0
@@ -95,7 +96,6 @@ class Output:
         from crosswind.kernel.follow import QueryWords
 
         self.matrix = np.empty((2 * len(self.units), room), dtype=np.int64)
-        self.step = self.matrix.strides[0]
         self.base = address(self.matrix)
         self.words[QueryWords.RESULTS], self.words[QueryWords.RESULT_ROOM] = self.base, room
         self.words[QueryWords.RESULT_COUNT] = self.begun = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from crosswind.window.join_window import Residents
 from crosswind.window.replicas import Joint
 from crosswind.window.vector import Layout, Vector, address
 
-__all__ = ["Absent", "Found", "Materialiser", "Member", "Place", "Taken", "gather", "pair_of"]
+__all__ = ["Absent", "Found", "Materialiser", "Member", "Part", "Place", "Taken", "gather", "pair_of"]
 
 
 def gather(
@@ -182,6 +182,64 @@ Member = Taken | Found
 Place = Member | Absent
 
 
+class Part(Mapping[int, Member]):
+    """Members of results, by unit, as they were written down: numbers of basic windows and rows, in one matrix.
+
+    Parameters
+    ----------
+    source : int
+        The unit whose members are in ``block``; the others are at ``homes``.
+    places : dict of int to int
+        Which of the pairs of rows of ``matrix`` is that of a unit.
+    matrix : array of int64
+        The results.
+    base : int
+        Where the first of these results are.
+    count : int
+        How many these are.
+    """
+
+    __slots__ = ("_base", "_block", "_count", "_homes", "_matrix", "_places", "_source")
+
+    def __init__(
+        self,
+        source: int,
+        block: Block,
+        homes: dict[int, Residents | Joint],
+        places: dict[int, int],
+        matrix: npt.NDArray[np.int64],
+        base: int,
+        count: int,
+    ) -> None:
+        self._source, self._block, self._homes = source, block, homes
+        self._places, self._matrix, self._base, self._count = places, matrix, base, count
+
+    def put_places(self, members: list[int], into: list[int]) -> None:
+        """Say where the columns of members are, as :func:`crosswind.kernel.gather.fill_message_of` has it."""
+        step = self._matrix.strides[0]
+        for unit in members:
+            at = self._base + 2 * step * self._places[unit]
+            if unit == self._source:
+                into += (*self._block.place, 0, at + step, self._count)
+            else:
+                into += (*self._homes[unit].place, at, at + step, self._count)
+
+    def __getitem__(self, unit: int) -> Member:
+        place, step = 2 * self._places[unit], self._matrix.strides[0]
+        at = self._base + place * step
+        begin = (self._base - address(self._matrix)) // 8
+        which, rows = self._matrix[place : place + 2, begin : begin + self._count]
+        if unit == self._source:
+            return Taken(self._block, rows, at + step)
+        return Found(self._homes[unit], which, rows, (at, at + step))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
 def pair_of(unit: int, block: Block, matches: Matches) -> dict[int, Member]:
     """Return where the members of matches of two units are, where ``unit`` was the probing side."""
     return {
@@ -232,11 +290,9 @@ class Materialiser:
         known = [(expr.role, self._plain.get((expr.role, expr.name))) for expr in shown]
         self.plain_columns = [(role, at[0], at[1], at[1].byte_width) for role, at in known if at is not None]
         """The plain columns of SELECT: unit, place in its tuples, type, bytes of a value."""
-        self._all_plain = len(self.plain_columns) == len(self._outputs)
-        self._form = Form(self.schema) if self._all_plain else None
         self._members = list(dict.fromkeys(role for role, _, _, _ in self.plain_columns))
         placed = [(self._members.index(role), index) for role, index, _, _ in self.plain_columns]
-        self._placed = np.array(placed, dtype=np.int64).reshape(-1, 2)
+        self._form = Form(self.schema, placed) if len(placed) == len(self._outputs) else None
 
     @property
     def can_fail(self) -> bool:
@@ -278,7 +334,7 @@ class Materialiser:
     @property
     def is_plain(self) -> bool:
         """Whether rows are plain columns of the members, so that :meth:`table_at` can make them."""
-        return self._all_plain and self._after is None
+        return self._form is not None and self._after is None
 
     def table_at(self, sources: list[int], count: int) -> pa.Table:
         """Return ``count`` rows, given where the values of each of ``plain_columns`` are (a :data:`Source` each)."""
@@ -288,24 +344,26 @@ class Materialiser:
         if form is None:
             raise LookupError("rows that are not plain have to be fetched column by column")
         memory = form.memory(count)
-        fill_message(memory.address, form.head, form.spots, form.widths, count, sources)
+        fill_message(memory.address, form.record, count, sources)
         return form.read(memory)
 
     def _plain_table(self, form: Form, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table | None:
         """Return the rows if they are plain columns without nulls, else None."""
         from crosswind.kernel.gather import fill_message_of
 
-        members, placed = self._members, self._placed
+        members = self._members
         places: list[int] = []
         for part in parts:
+            if isinstance(part, Part):
+                part.put_places(members, places)
+                continue
             for role in members:
                 place = part[role]
                 if isinstance(place, Absent):
                     return None
                 place.put_place(places)
         memory = form.memory(count)
-        head, spots, widths = form.head, form.spots, form.widths
-        if not fill_message_of(memory.address, head, spots, widths, count, placed, len(members), places):
+        if not fill_message_of(memory.address, form.record, count, places, len(members)):
             return None
         return form.read(memory)
 

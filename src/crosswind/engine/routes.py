@@ -20,7 +20,7 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.journey import Findings, Journey
 from crosswind.engine.orders import Orders
 from crosswind.engine.party import Party
-from crosswind.engine.result import Member
+from crosswind.engine.result import Part
 from crosswind.engine.spans import Spans, Turn, Wait
 from crosswind.engine.strategy import AtOnce, Shift
 from crosswind.plan.axis import INT64_MIN
@@ -45,13 +45,13 @@ _BANK = 64
 """Terms whose bits share a word, and whose searches can be shared."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Combinations:
-    """Complete results of query number ``query``: so many of them, and where their members are."""
+    """Complete results of query number ``query``: where their members are, and how many they are."""
 
     query: int
+    parts: list[Part]
     count: int
-    parts: list[dict[int, Member]]
 
 
 class Routes(AtOnce):
@@ -237,8 +237,10 @@ class Routes(AtOnce):
         return any(findings[query].is_large for findings in self._findings)
 
     def _taken(self, query: int) -> Combinations:
+        if self._party is None:
+            return Combinations(query, *self._findings[0][query].take())
         taken = [findings[query].take() for findings in self._findings]
-        return Combinations(query, sum(count for _, count in taken), [part for parts, _ in taken for part in parts])
+        return Combinations(query, [part for parts, _ in taken for part in parts], sum(count for _, count in taken))
 
     def shifts(self) -> tuple[Shift, ...]:
         """Return what each worker has done."""

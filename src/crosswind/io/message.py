@@ -8,6 +8,8 @@ the numbers of rows and bytes, so it is made once, and kernels fill those in (:m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -26,19 +28,24 @@ _ALIGNED = 64
 class Form:
     """The form of messages with rows of ``schema``, all of whose columns have values of some bytes each.
 
-    ``head`` are the words before the columns. ``spots`` are places among them: where the bytes of all columns are
-    noted, the rows, the rows of the first column, and where the first column is; the others follow.
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The columns.
+    sources : sequence of (int, int)
+        Whose each column is, and which of its columns; for kernels.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, sources: Sequence[tuple[int, int]]) -> None:
         self._schema = schema
-        self.widths: npt.NDArray[np.int64] = np.array([of.byte_width for of in schema.types], dtype=np.int64)
+        widths = [of.byte_width for of in schema.types]
+        self._widths = [(width, widths.count(width)) for width in dict.fromkeys(widths)]
         columns = [pa.Array.from_buffers(of, 1, [None, pa.py_buffer(bytes(of.byte_width))]) for of in schema.types]
         message = pa.RecordBatch.from_arrays(columns, schema=schema).serialize().to_pybytes()
         size = 8 + int.from_bytes(message[4:8], "little")
         length = -(-size // _ALIGNED) * _ALIGNED
         head = message[:4] + (length - 8).to_bytes(4, "little") + message[8:size] + bytes(length - size)
-        self.head: npt.NDArray[np.int64] = np.frombuffer(head, dtype=np.int64).copy()
+        self._head = len(head)
         root = 8 + _number(head, 8, 4)
         batch = _follow(head, _field(head, root, _HEADER))
         places = [
@@ -47,12 +54,21 @@ class Form:
             _follow(head, _field(head, batch, _NODES)) + 4,  # behind the length of the list
             _follow(head, _field(head, batch, _BUFFERS)) + 4,
         ]
-        self.spots: npt.NDArray[np.int64] = np.array(places, dtype=np.int64) // 8
+        words = [len(head) // 8, len(widths), *(place // 8 for place in places)]
+        for width, source in zip(widths, sources, strict=True):
+            words += (width, *source)
+        self.record: npt.NDArray[np.int64] = np.array([*words, *np.frombuffer(head, dtype=np.int64)], dtype=np.int64)
+        """The form, for kernels: words of the head, columns; where in the head the bytes of all columns are noted, the
+        rows, the rows of the first column, and where that is (the others follow); for each column bytes of a value and
+        source; the head.
+        """
 
     def memory(self, count: int) -> pa.Buffer:
         """Return memory for a message of ``count`` rows."""
-        size = sum([(width * count + 63) & -64 for width in self.widths.tolist()])
-        return pa.allocate_buffer(self.head.nbytes + size)
+        size = self._head
+        for width, columns in self._widths:
+            size += columns * ((width * count + 63) & -64)
+        return pa.allocate_buffer(size)
 
     def read(self, memory: pa.Buffer) -> pa.Table:
         """Return the rows of a message that has been filled in; they share its memory."""

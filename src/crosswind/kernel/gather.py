@@ -78,40 +78,43 @@ def gather(jobs, memory):
 
 
 @jit()
-def begin_message(memory, head, spots, widths, count):
-    for k in range(head.shape[0]):
-        store(memory, k, head[k])
+def begin_message(memory, form, count):
+    columns = form[1]
+    head = 6 + 3 * columns
+    for k in range(form[0]):
+        store(memory, k, form[head + k])
     at = np.int64(0)
-    for c in range(widths.shape[0]):
-        size = widths[c] * count
-        store(memory, spots[2] + 2 * c, count)
-        store(memory, spots[3] + 4 * c, at)
-        store(memory, spots[3] + 4 * c + 1, np.int64(0))
-        store(memory, spots[3] + 4 * c + 2, at)
-        store(memory, spots[3] + 4 * c + 3, size)
+    for c in range(columns):
+        size = form[6 + 3 * c] * count
+        store(memory, form[4] + 2 * c, count)
+        store(memory, form[5] + 4 * c, at)
+        store(memory, form[5] + 4 * c + 1, np.int64(0))
+        store(memory, form[5] + 4 * c + 2, at)
+        store(memory, form[5] + 4 * c + 3, size)
         at += (size + 63) & -64
-    store(memory, spots[0], at)
-    store(memory, spots[1], count)
-    return memory + 8 * head.shape[0]
+    store(memory, form[2], at)
+    store(memory, form[3], count)
+    return memory + 8 * form[0]
 
 
-@jit("void(int64, int64[::1], int64[::1], int64[::1], int64, int64[:, ::1])")
-def fill(memory, head, spots, widths, count, sources):
-    at = begin_message(memory, head, spots, widths, count)
-    for c in range(widths.shape[0]):
-        move(widths[c], sources[c, 0], sources[c, 1], sources[c, 2], sources[c, 3], at, count)
-        at += (widths[c] * count + 63) & -64
+@jit("void(int64, int64[::1], int64, int64[::1])")
+def fill(memory, form, count, sources):
+    at = begin_message(memory, form, count)
+    for c in range(form[1]):
+        base, table, which, rows = sources[4 * c], sources[4 * c + 1], sources[4 * c + 2], sources[4 * c + 3]
+        move(form[6 + 3 * c], base, table, which, rows, at, count)
+        at += (form[6 + 3 * c] * count + 63) & -64
 
 
-@jit("boolean(int64, int64[::1], int64[::1], int64[::1], int64, int64[:, ::1], int64, int64[:, ::1])")
-def fill_parts(memory, head, spots, widths, count, columns, members, places):
-    begin = begin_message(memory, head, spots, widths, count)
-    for c in range(widths.shape[0]):
-        member, index, width = columns[c, 0], columns[c, 1], widths[c]
+@jit("boolean(int64, int64[::1], int64, int64[::1], int64)")
+def fill_parts(memory, form, count, places, members):
+    begin = begin_message(memory, form, count)
+    for c in range(form[1]):
+        width, member, index = form[6 + 3 * c], form[7 + 3 * c], form[8 + 3 * c]
         at = begin
-        for p in range(member, places.shape[0], members):
-            table, stride, times, nulls = places[p, 0], places[p, 1], places[p, 2], places[p, 3]
-            which, rows, size = places[p, 4], places[p, 5], places[p, 6]
+        for p in range(7 * member, places.shape[0], 7 * members):
+            table, stride, times, nulls = places[p], places[p + 1], places[p + 2], places[p + 3]
+            which, rows, size = places[p + 4], places[p + 5], places[p + 6]
             if index >= 0 and fetch(nulls, index, np.uint8) != 0:
                 return False
             if which != 0:
@@ -176,34 +179,24 @@ def gather_columns(jobs: list[int], memory: int) -> None:
     _columns_kernel().gather(np.array(jobs, dtype=np.int64).reshape(-1, 7), memory)
 
 
-def fill_message(memory: int, head: _Array, spots: _Array, widths: _Array, count: int, sources: list[int]) -> None:
-    """Write a message of ``count`` rows, as :class:`crosswind.io.message.Form` has it, to address ``memory``.
+def fill_message(memory: int, form: _Array, count: int, sources: list[int]) -> None:
+    """Write a message of ``count`` rows to address ``memory``; ``form`` is the record of a Form.
 
     The source of a column is the first four numbers of a job of :func:`gather_columns`.
     """
-    _columns_kernel().fill(memory, head, spots, widths, count, np.array(sources, dtype=np.int64).reshape(-1, 4))
+    _columns_kernel().fill(memory, form, count, np.array(sources, dtype=np.int64))
 
 
-def fill_message_of(
-    memory: int,
-    head: _Array,
-    spots: _Array,
-    widths: _Array,
-    count: int,
-    columns: _Array,
-    members: int,
-    places: list[int],
-) -> bool:
+def fill_message_of(memory: int, form: _Array, count: int, places: list[int], members: int) -> bool:
     """Write a message of ``count`` rows whose columns are those of ``members``, in some parts; False: there are nulls.
 
-    ``columns`` has a row for each: whose it is, and which of its columns (-1: its times). ``places`` has seven numbers
-    for each member of each part: address of a table of where columns are, bytes in it from one to the next, address
-    of the times, of what says by column whether there are nulls, of the numbers of basic windows, of the rows, and
-    how many these are. Without numbers of basic windows (0) the table has the columns themselves, else of each
-    the addresses in all basic windows.
+    The source of a column, in the form, is a member and which of its columns (-1: its times). ``places`` has seven
+    numbers for each member of each part: address of a table of where columns are, bytes in it from one to the next,
+    address of the times, of what says by column whether there are nulls, of the numbers of basic windows, of the
+    rows, and how many these are. Without numbers of basic windows (0) the table has the columns themselves, else of
+    each the addresses in all basic windows.
     """
-    table = np.array(places, dtype=np.int64).reshape(-1, 7)
-    return bool(_columns_kernel().fill_parts(memory, head, spots, widths, count, columns, members, table))
+    return bool(_columns_kernel().fill_parts(memory, form, count, np.array(places, dtype=np.int64), members))
 
 
 def gather_text(addresses: _Array, texts: _Array, windows: _Array, rows: _Array) -> tuple[_Array, _Array]:
