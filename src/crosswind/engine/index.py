@@ -91,6 +91,10 @@ class Index:
             ]
         self._boxes = fresh
 
+    def link(self) -> None:
+        """Note that nothing will have to be arranged."""
+        self.chosen, self.reason = "hash", "the window is short: equals are linked as they come"
+
     def arrange(self, blocks: list[Block]) -> Run:
         """Return the run of ``blocks``, arranged if that is better than scanning it."""
         block = concat_blocks(blocks)

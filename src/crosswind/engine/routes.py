@@ -41,6 +41,10 @@ _FEW = 64
 """Tuples up to which it pays to write them straight into windows."""
 
 _CAPACITY_MIN = 256
+
+_SHORT = 1 << 15
+"""Tuples up to which a window stays in the cache, where to jump about in it costs little."""
+
 _BANK = 64
 """Terms whose bits share a word, and whose searches can be shared."""
 
@@ -95,14 +99,10 @@ class Routes(AtOnce):
         self._spans = spans
         self._choice = index
         self.windows = tuple(
-            Replicas(
-                tuple(intake.layouts[: intake.stored]),
-                _capacity(basic_window, Wait.of(unit, plan, spans)),
-                intake.keys,
-                numbered,
-            )
-            for unit, intake in enumerate(intakes)
+            Replicas(tuple(intake.layouts[: intake.stored]), intake.keys, numbered) for intake in intakes
         )
+        self._waits = [Wait.of(unit, plan, spans) for unit in range(len(intakes))]
+        self._basic_window = basic_window
         self._copies: list[dict[_Name, tuple[int, tuple[int, ...], Index]]] = [{} for _ in intakes]
         self._banks = [tuple(range(at, min(at + _BANK, len(plan.terms)))) for at in range(0, len(plan.terms), _BANK)]
         self._always = [{bank: self._bits_of(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
@@ -187,7 +187,11 @@ class Routes(AtOnce):
         keys, equal = name
         dimensions = self._plan.accesses[unit].dimensions
         index = Index(tuple(replace(dimensions[k], equality=equal and k in keys) for k in own), self._choice)
-        self._copies[unit][name] = (self.windows[unit].add(own, index), own, index)
+        linked = self._choice in {"auto", "hash"} and equal and keys == set(own) and _is_short(self._waits[unit])
+        if linked:
+            index.link()
+        capacity = _capacity(self._basic_window, self._waits[unit], linked)
+        self._copies[unit][name] = (self.windows[unit].add(own, index, capacity, linked), own, index)
 
     def _hopping(self, hops: tuple[Hop, ...], bank: tuple[int, ...]) -> list[Hopping]:
         made = []
@@ -302,12 +306,18 @@ class Routes(AtOnce):
         super().settle()
 
 
-def _capacity(asked: int, wait: Wait) -> int:
+def _is_short(wait: Wait) -> bool:
+    """Whether a window holds so few tuples that they need not be arranged, and is known to."""
+    return wait.age is None and wait.count is not None and wait.count <= _SHORT
+
+
+def _capacity(asked: int, wait: Wait, linked: bool) -> int:
     """Return the size of basic windows: a fraction of the window, where its length is known.
 
     Combinations probe a window many times for each tuple that comes in, so what has expired, or is not arranged yet,
-    costs more than in a join of two.
+    costs more than in a join of two. Where equals are linked, neither does; then a basic window is as long as the
+    window.
     """
     if wait.age is not None or wait.count is None:
         return asked
-    return min(asked, max(_CAPACITY_MIN, 1 << (wait.count // 4).bit_length()))
+    return min(asked, max(_CAPACITY_MIN, 1 << (wait.count // (1 if linked else 4)).bit_length()))

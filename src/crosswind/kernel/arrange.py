@@ -23,6 +23,7 @@ __all__ = [
     "hash_keys",
     "hash_texts",
     "hash_wides",
+    "link_tuples",
     "put_columns",
 ]
 
@@ -112,6 +113,21 @@ def put(jobs, at, count):
 
 
 @jit()
+def link(record, start, stop):
+    """Link tuples ``start`` to ``stop`` with those of their hash that came before them."""
+    last, cells, before = record[0], record[1], record[2]
+    for i in range(start, stop):
+        hashed = np.int64(0)
+        for q in range(record[3]):
+            at = record[4 + 2 * q]
+            key = fetch(at, i, np.int64) if record[5 + 2 * q] == 8 else np.int64(fetch(at, i, np.int32))
+            hashed = mix_key(key, hashed)
+        cell = hashed & (cells - 1)
+        store(before, i, fetch(last, cell, np.int32))
+        store(last, cell, np.int32(i))
+
+
+@jit()
 def group(cells, directory, places):
     """Fill the directory, and ``places`` with the tuples in the order of their cells."""
     for i in range(directory.shape[0]):
@@ -165,6 +181,11 @@ def put_columns(jobs: list[int] | _Array, at: int, count: int) -> None:
     """
     table = np.array(jobs, dtype=np.int64).reshape(-1, 3) if isinstance(jobs, list) else jobs
     _kernels().put(table, at, count)
+
+
+def link_tuples(record: _Array, start: int, stop: int) -> None:
+    """Link tuples ``start`` to ``stop`` of a basic window; ``record`` is that of its Links."""
+    _kernels().link(record, start, stop)
 
 
 def grid_cells(axes: list[tuple[_Array, float, float, int]], count: int) -> npt.NDArray[np.int32]:

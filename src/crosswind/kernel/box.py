@@ -4,6 +4,7 @@ One kernel serves scan, band and hash. In a basic window that is not arranged, a
 are candidates, taken block by block (a few KB, in L1) for every probe before moving on.
 In one that is arranged in cells, the candidates are those of the cells that the box
 overlaps: ranges of neighbouring tuples. Either way 32 candidates are compared at a time.
+Where equals are linked, the candidates are those with the hash of the probe, the last one first.
 The kernel depends on the widths of the dimensions only, not on the query.
 """
 
@@ -201,6 +202,36 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, work, out_w, 
             j = order[k]
             skip = False
 {load}
+            if kind == 3:
+                if c < 0:
+                    c = 0
+                    i = np.int64(fetch(directory, fetch(probe[4], j, np.int64) & (runs[r, 7] - 1), np.int32))
+                while i >= 0:
+                    at = i
+                    i = np.int64(fetch(cells_2, at, np.int32))
+                    if not ({exact}):
+                        continue
+                    if checks & 2:
+                        q = fetch(numbers, at, np.int64)
+                        if q < fetch(probe[2], j, np.int64):
+                            if runs[r, 9]:
+                                break
+                            continue
+                        if q > fetch(probe[3], j, np.int64):
+                            continue
+                    if checks & 1:
+                        t = fetch(times, at, np.int64)
+                        if t < fetch(probe[0], j, np.int64) or t > fetch(probe[1], j, np.int64):
+                            continue
+                    if n == room:
+                        state[0] = r; state[1] = k; state[2] = c; state[3] = at
+                        return n
+                    out_w[n] = r; out_i[n] = at; out_j[n] = j
+                    n += 1
+                c = -1
+                i = -1
+                k += 1
+                continue
             if kind == 0:
                 if c < 0:
                     c = 0

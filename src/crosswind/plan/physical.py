@@ -32,7 +32,8 @@ RUN_HEAD = 10
 """Numbers that describe a basic window to a kernel, before its dimensions.
 
 length, times, sequence numbers, least and greatest time, arrangement (0: none, 1: grid,
-2: hash), directory, cells of the first and second axis, axes (first + 16 * second).
+2: hash), directory, cells of the first and second axis, axes (first + 16 * second). Where equals are linked (3): last
+tuples, how many of these, tuples before, whether they came in order.
 """
 
 RUN_DIMENSION = 4

@@ -16,6 +16,7 @@ import pyarrow as pa
 from crosswind.plan.keys import PAD
 from crosswind.plan.physical import Storage
 from crosswind.window.block import Block
+from crosswind.window.links import Links
 from crosswind.window.vector import Layout, Vector, address, all_valid
 
 __all__ = ["BasicWindow"]
@@ -130,9 +131,13 @@ class BasicWindow:
         How many tuples it takes before it is sealed.
     numbered : bool
         Whether tuples carry sequence numbers (ROWS windows need them).
+    linked : tuple of int
+        The keys, if any, whose equals are to be linked (see :class:`Links`).
     """
 
-    def __init__(self, layouts: tuple[Layout, ...], capacity: int, numbered: bool) -> None:
+    def __init__(
+        self, layouts: tuple[Layout, ...], capacity: int, numbered: bool, linked: tuple[int, ...] = ()
+    ) -> None:
         self.capacity = capacity
         self.length = 0
         self.sealed = False
@@ -141,6 +146,7 @@ class BasicWindow:
         self.time_min = np.iinfo(np.int64).max
         self.time_max = np.iinfo(np.int64).min
         self._buffers = [_Buffer(layout, capacity) for layout in layouts]
+        self.links = Links(capacity, [self._buffers[k].values for k in linked]) if linked else None
         self._layout_changes = -1
         self.arrangement = None
         self.description = None
@@ -165,6 +171,10 @@ class BasicWindow:
         for buffer, column in zip(self._buffers, block.columns, strict=False):
             buffer.write(column if whole else column.slice(start, stop), at)
         self.length += count
+        if self.links is not None:
+            numbers = self.numbers[max(0, at - 1) : self.length]
+            self.links.is_ordered &= bool((numbers[1:] > numbers[:-1]).all())
+            self.links.take(at, self.length)
         if self.length == self.capacity:
             self.sealed = True
             for buffer in self._buffers:
@@ -192,6 +202,8 @@ class BasicWindow:
         self.time_min = min(self.time_min, ends[0])
         self.time_max = max(self.time_max, ends[1])
         self.length += count
+        if self.links is not None:
+            self.links.take(self.length - count, self.length)
 
     def cut(self, length: int) -> None:
         """Forget all but the first ``length`` tuples: the way back when an arrival fails."""
@@ -200,6 +212,8 @@ class BasicWindow:
         self.time_max = int(self.times[:length].max()) if length else np.iinfo(np.int64).min
         for buffer in self._buffers:
             buffer.cut(length)
+        if self.links is not None:
+            self.links.cut(length)
 
     def pointers(self) -> list[int]:
         """Return the addresses of the columns: three each."""
@@ -238,4 +252,5 @@ class BasicWindow:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self.times.nbytes + self.numbers.nbytes + sum(buffer.nbytes for buffer in self._buffers)
+        links = 0 if self.links is None else self.links.nbytes
+        return self.times.nbytes + self.numbers.nbytes + sum(buffer.nbytes for buffer in self._buffers) + links

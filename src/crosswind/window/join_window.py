@@ -40,7 +40,7 @@ class Arranger(Protocol):
         """Whether ``run`` should be arranged anew: what is known by now says otherwise."""
 
 
-_KINDS = {"band": 1, "hash": 2}
+_KINDS = {"band": 1, "hash": 2, "links": 3}
 
 
 class Residents:
@@ -120,6 +120,8 @@ class Residents:
             self._positions = self._times = self._place = None
             self._facts.clear()
             self.moves += 1
+        if item.links is not None:
+            self.runs[-1, RUN_HEAD - 1] = item.links.is_ordered
         self.lengthen()
 
     def lengthen(self) -> None:
@@ -136,6 +138,8 @@ def _described(item: Resident, keys: int) -> Description:
     head[:5] = (item.length, address(item.times), address(item.numbers), item.time_min, item.time_max)
     axes = np.zeros(4)
     plan = item.arrangement
+    if item.links is not None:
+        head[5:RUN_HEAD] = (_KINDS["links"], *item.links.words)
     if plan is not None:
         both = plan.axes[0] + 16 * plan.axes[1]
         head[5:RUN_HEAD] = (_KINDS[plan.kind], address(plan.directory), *plan.cells, both)
@@ -168,6 +172,8 @@ class JoinWindow:
         Arranges sealed basic windows; without one they stay as they came.
     uniform : bool
         Whether all basic windows have one size, whatever comes at once.
+    linked : tuple of int
+        The keys, if any, whose equals are linked: basic windows stay as they came.
     """
 
     def __init__(
@@ -178,6 +184,7 @@ class JoinWindow:
         numbered: bool,
         arranger: Arranger | None = None,
         uniform: bool = False,
+        linked: tuple[int, ...] = (),
     ) -> None:
         self.layouts = layouts
         self._uniform = uniform
@@ -185,7 +192,8 @@ class JoinWindow:
         self.numbered = numbered
         self._keys = keys
         self.released = 0
-        self._arranger = arranger
+        self._arranger = None if linked else arranger
+        self._linked = linked
         self._items: list[Resident] = []
         self._arranged = 0
         self._renewed = 0
@@ -213,9 +221,9 @@ class JoinWindow:
             last = self._items[-1] if self._items else None
             if not isinstance(last, BasicWindow) or last.sealed:
                 # a large batch makes one basic window, if that is a small part of the whole
-                large = 0 if self._uniform else min(len(block) - start, len(self) // _SHARE, RUN_MAX)
+                large = 0 if self._uniform or self._linked else min(len(block) - start, len(self) // _SHARE, RUN_MAX)
                 room = max(self.capacity, large)
-                last = BasicWindow(self.layouts, room, self.numbered)
+                last = BasicWindow(self.layouts, room, self.numbered, self._linked)
                 self._items.append(last)
             stop = min(len(block), start + last.capacity - last.length)
             last.append(block, start, stop)

@@ -26,30 +26,28 @@ class Replicas:
     ----------
     layouts : tuple of Layout
         The columns: keys, slots, payload.
-    capacity : int
-        Tuples in a basic window when it is sealed.
     keys : int
         How many of the first columns are keys.
     numbered : bool
         Whether tuples carry sequence numbers.
     """
 
-    def __init__(self, layouts: tuple[Layout, ...], capacity: int, keys: int, numbered: bool) -> None:
+    def __init__(self, layouts: tuple[Layout, ...], keys: int, numbered: bool) -> None:
         self._layouts = layouts
-        self._capacity = capacity
         self._keys = keys
         self._numbered = numbered
         self._copies: list[JoinWindow] = []
         self._orders: list[tuple[int, ...]] = []
         self._places: list[npt.NDArray[np.int64]] = []
 
-    def add(self, own: tuple[int, ...], arranger: Arranger | None) -> int:
-        """Keep a copy that is searched by the keys ``own``; return its number."""
+    def add(self, own: tuple[int, ...], arranger: Arranger | None, capacity: int, linked: bool = False) -> int:
+        """Keep a copy that is searched by the keys ``own``, of whose equals are linked; return its number."""
         rest = tuple(k for k in range(self._keys) if k not in own)
         order = (*own, *rest, *range(self._keys, len(self._layouts)))
         layouts = tuple(self._layouts[k] for k in order)
         blocks = self.blocks()
-        copy = JoinWindow(layouts, self._capacity, len(own), self._numbered, arranger if own else None)
+        links = tuple(range(len(own))) if linked else ()
+        copy = JoinWindow(layouts, capacity, len(own), self._numbered, arranger if own else None, linked=links)
         self._copies.append(copy)
         self._orders.append(order)
         self._places.append(np.array(order, dtype=np.int64))

@@ -56,6 +56,7 @@ class Run:
     """
 
     sealed = True
+    links = None
     description: Description | None = None
     """How kernels see it, once somebody has asked."""
 
