@@ -40,7 +40,8 @@ def test_bounds_are_those_of_any_two_members(seed: int):
     cells, spans = combinations(rng, members, 9), ages(rng, 4)
     spec, ends = reach(spans, 3, tuple(range(members))), np.zeros((4, 9), dtype=np.int64)
     for k in range(9):
-        follow_kernels().bound(cells, k, address(spec), address(UNORDERED.words), ends, k)
+        turn = address(UNORDERED.words)
+        follow_kernels().bound(address(cells), 9, k, address(spec), turn, address(ends), 9, k)
         known = [int(cells[4 * m + 3, k]) for m in range(members)]
         target = spans.age(3)
         low = INT64_MIN if target is None else max(INT64_MIN, max(known) - target)
@@ -73,7 +74,10 @@ def test_terms_whose_windows_are_too_short_lose_their_bit(seed: int):
             begun = not late or spans.since == INT64_MIN or min(known) > spans.since
             wanted |= bits if fits and begun else 0
         turn = address(UNORDERED.words)
-        left = follow_kernels().in_limits(cells, k, members, address(limits.words), turn)
+        split = rng.randint(1, members - 1)  # of two combinations, put together
+        rest = np.ascontiguousarray(cells[[0, *range(1 + 4 * split, 1 + 4 * members)]])
+        both = (address(cells), 12, k, split, address(rest), 12, k)
+        left = follow_kernels().in_limits(7, *both, members, address(limits.words), turn)
         assert left == wanted, f"seed {seed}, combination {k}: {known}"
 
 

@@ -130,6 +130,7 @@ class Op:
         self.children: list[Op] = []
         self.words[Words.KIND] = kind
         self.kept: list[Any] = []
+        self.words[Words.CHOSEN], self.words[Words.CHOSEN_2] = self._room(room), self._room(room)
         if kind != Words.EMIT:
             self.words[Words.CELLS] = self._room((4 * len(units) + 1, room))
             self.words[Words.ROOM] = room
@@ -153,6 +154,7 @@ class Op:
             child.words[Words.SIBLING] = self.children[k + 1].at if k + 1 < len(self.children) else 0
             child.link()
         self.words[Words.CHILD] = self.children[0].at if self.children else 0
+        self.words[Words.LEAN] = all(isinstance(child, Emit) for child in self.children)
 
     def attune(self, changed: set[Home]) -> None:
         """Write down what has changed about windows, and new tuples."""
@@ -260,7 +262,7 @@ class Emit(Op):
     def __init__(self, entry: Op, bits: int, output: Output) -> None:
         from crosswind.kernel.follow import Op as Words
 
-        super().__init__(Words.EMIT, entry.units, entry.homes, 0)
+        super().__init__(Words.EMIT, entry.units, entry.homes, entry.room)
         self._places = np.zeros(2 * len(entry.units), dtype=np.int64)
         self._places[::2] = [output.units.index(unit) for unit in entry.units]
         words = self.words

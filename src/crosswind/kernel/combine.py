@@ -64,27 +64,32 @@ def before_in(turn, unit, other):
     return fetch(turn, {TURN_HEAD} + 2 * units + units * unit + other, np.int64)
 
 
-@jit("void(int64[:, ::1], int64, int64, int64, int64[:, ::1], int64)")
-def bound(cells, k, spec, turn, out, at):
-    """Fill, in column ``at``, what combination ``k`` may meet: least and greatest time, least and greatest number."""
+@jit()
+def bound(cells, room, k, spec, turn, out, out_room, at):
+    """Fill, in column ``at``, what combination ``k`` may meet: least and greatest time, least and greatest number.
+
+    ``cells`` and ``out`` are addresses; rows are ``room`` and ``out_room`` words long.
+    """
     members, age, since = fetch(spec, 0, np.int64), fetch(spec, 1, np.int64), fetch(spec, 2, np.int64)
     latest, high = LEAST, MOST
     for m in range(members):
-        t, wait = cells[3 + 4 * m, k], fetch(spec, {BOUND_HEAD} + {BOUND_MEMBER} * m, np.int64)
+        t = fetch(cells, room * (3 + 4 * m) + k, np.int64)
+        wait = fetch(spec, {BOUND_HEAD} + {BOUND_MEMBER} * m, np.int64)
         latest = max(latest, t)
         if wait >= 0:
             high = min(high, min(t, MOST - wait) + wait)
     low = LEAST if age < 0 else max(latest, LEAST + age) - age
     if since != LEAST:
         low = max(low, min(since, MOST - 1) + 1)
-    out[0, at], out[1, at] = low, high
+    store(out, at, low)
+    store(out, out_room + at, high)
     if fetch(spec, 5, np.int64) == 0 or fetch(turn, 0, np.int64) == 0:
         return
     first, last = LEAST, MOST
     count, target = fetch(spec, 3, np.int64), fetch(spec, 4, np.int64)
     begun = base_of(turn, target)
     for m in range(members):
-        word, own = {BOUND_HEAD} + {BOUND_MEMBER} * m, cells[4 + 4 * m, k]
+        word, own = {BOUND_HEAD} + {BOUND_MEMBER} * m, fetch(cells, room * (4 + 4 * m) + k, np.int64)
         wait, unit = fetch(spec, word + 1, np.int64), fetch(spec, word + 2, np.int64)
         base = base_of(turn, unit)
         if count >= 0 and base >= 0 and own >= base:
@@ -92,46 +97,85 @@ def bound(cells, k, spec, turn, out, at):
         if begun >= 0 and wait >= 0:
             size = fetch(turn, {TURN_HEAD} + 2 * target + 1, np.int64)
             last = min(last, begun + places_up_to(before_in(turn, target, unit), size, own + wait) - 1)
-    out[2, at], out[3, at] = first, last
+    store(out, 2 * out_room + at, first)
+    store(out, 3 * out_room + at, last)
 
 
-@jit("int64(int64[:, ::1], int64, int64, int64, int64)")
-def in_limits(cells, k, members, limits, turn):
-    """Return the mask of combination ``k`` without the terms whose windows are too short for it."""
-    mask = cells[0, k]
-    by_age, by_count, since = fetch(limits, 0, np.int64), fetch(limits, 1, np.int64), fetch(limits, 2, np.int64)
-    if by_age == 0 and by_count == 0 and since == 0:
+@jit()
+def word_of(a, a_room, j, split, b, b_room, k, m, row):
+    """Return a word of member ``m`` of combination ``j`` of ``a``, or ``k`` of ``b`` for those from ``split`` on."""
+    if m < split:
+        return fetch(a, a_room * (row + 4 * m) + j, np.int64)
+    return fetch(b, b_room * (row + 4 * (m - split)) + k, np.int64)
+
+
+@jit()
+def cut_by(table, depth, mask):
+    """Return a mask without the terms whose size in the table is less than ``depth``."""
+    sizes = fetch(table, 2, np.int64)
+    if depth <= fetch(sizes, 0, np.int64):
         return mask
-    latest, earliest = LEAST, MOST
-    for m in range(members):
-        latest, earliest = max(latest, cells[3 + 4 * m, k]), min(earliest, cells[3 + 4 * m, k])
-    at = {LIMIT_HEAD} + members
-    for _ in range(by_age):
-        mine = fetch(limits, at, np.int64)
-        apart = np.uint64(latest) - np.uint64(cells[3 + 4 * mine, k])
-        need = np.int64(apart) if apart <= np.uint64(MOST) else MOST
-        place = places_below(fetch(limits, at + 2, np.int64), fetch(limits, at + 1, np.int64), need)
-        mask &= fetch(fetch(limits, at + 3, np.int64), place, np.int64)
-        at += 4
-    if fetch(turn, 0, np.int64) != 0:
-        for _ in range(by_count):
-            mine = fetch(limits, at, np.int64)
-            own, deep = cells[4 + 4 * mine, k], np.int64(0)
-            counted = fetch(limits, {LIMIT_HEAD} + mine, np.int64)
-            for m in range(members):
-                unit = fetch(limits, {LIMIT_HEAD} + m, np.int64)
-                base = base_of(turn, unit)
-                place = cells[4 + 4 * m, k] - base
-                if m != mine and base >= 0 and place >= 0:
-                    deep = max(deep, fetch(before_in(turn, unit, counted), place, np.int64) - own)
-            place = places_below(fetch(limits, at + 2, np.int64), fetch(limits, at + 1, np.int64), deep)
-            mask &= fetch(fetch(limits, at + 3, np.int64), place, np.int64)
-            at += 4
-    if since != 0:
-        begin = 1 - max(earliest, LEAST + 2)
-        place = places_below(fetch(limits, 3, np.int64), since, begin)
-        mask &= fetch(fetch(limits, 4, np.int64), place, np.int64)
+    place = places_below(sizes, fetch(table, 1, np.int64), depth)
+    return mask & fetch(fetch(table, 3, np.int64), place, np.int64)
+
+
+@jit()
+def in_limits(mask, a, a_room, j, split, b, b_room, k, members, limits, turn):
+    """Return the mask of a combination of two without the terms whose windows are too short for it.
+
+    ``a`` and ``b`` are addresses of cells, whose rows are ``a_room`` and ``b_room`` words long; the first ``split``
+    members are those of combination ``j`` of ``a``, the others those of ``k`` of ``b``.
+    """
+    by_age, by_count, since = fetch(limits, 0, np.int64), fetch(limits, 1, np.int64), fetch(limits, 2, np.int64)
+    tables = limits + 8 * ({LIMIT_HEAD} + members)
+    if by_age != 0 or since != 0:
+        latest, earliest = LEAST, MOST
+        for m in range(members):
+            t = word_of(a, a_room, j, split, b, b_room, k, m, 3)
+            latest, earliest = max(latest, t), min(earliest, t)
+        for q in range(by_age):
+            table = tables + 32 * q
+            t = word_of(a, a_room, j, split, b, b_room, k, fetch(table, 0, np.int64), 3)
+            apart = np.uint64(latest) - np.uint64(t)
+            mask = cut_by(table, np.int64(apart) if apart <= np.uint64(MOST) else MOST, mask)
+        if since != 0:
+            begin = 1 - max(earliest, LEAST + 2)
+            place = places_below(fetch(limits, 3, np.int64), since, begin)
+            mask &= fetch(fetch(limits, 4, np.int64), place, np.int64)
+    if by_count != 0 and fetch(turn, 0, np.int64) != 0:
+        for m in range(members):
+            unit = fetch(limits, {LIMIT_HEAD} + m, np.int64)
+            base = base_of(turn, unit)
+            if base < 0:
+                continue
+            place = word_of(a, a_room, j, split, b, b_room, k, m, 4) - base
+            if place < 0:
+                continue
+            for q in range(by_age, by_age + by_count):
+                table = tables + 32 * q
+                mine = fetch(table, 0, np.int64)
+                if m != mine:
+                    own = word_of(a, a_room, j, split, b, b_room, k, mine, 4)
+                    counted = fetch(limits, {LIMIT_HEAD} + mine, np.int64)
+                    depth = fetch(before_in(turn, unit, counted), place, np.int64) - own
+                    mask = cut_by(table, depth, mask)
     return mask
+
+
+@jit()
+def is_limited(limits):
+    """Whether windows differ between terms at all."""
+    return fetch(limits, 0, np.int64) != 0 or fetch(limits, 1, np.int64) != 0 or fetch(limits, 2, np.int64) != 0
+
+
+@jit()
+def copy_rows(source, room, chosen, count, members, lean, target, target_room):
+    """Copy the members of the chosen combinations, row by row; lean: without times and sequence numbers."""
+    for m in range(members):
+        for row in range(1, 3 if lean else 5):
+            from_at, to_at = source + 8 * room * (4 * m + row), target + 8 * target_room * (4 * m + row)
+            for n in range(count):
+                store(to_at, n, fetch(from_at, fetch(chosen, n, np.int64), np.int64))
 
 
 @jit()
@@ -193,15 +237,17 @@ def loosen(bounds, order, starts, groups, counted, out):
 
 
 @jit()
-def within(bounds, at, k, t, number, counted):
-    """Whether combination ``k`` may meet a tuple, by the bounds from row ``at`` on."""
-    if t < bounds[at, k] or t > bounds[at + 1, k]:
+def within(bounds, room, k, t, number, counted):
+    """Whether combination ``k`` may meet a tuple, by the bounds at an address, whose rows are ``room`` words long."""
+    if t < fetch(bounds, k, np.int64) or t > fetch(bounds, room + k, np.int64):
         return False
-    return not counted or (number >= bounds[at + 2, k] and number <= bounds[at + 3, k])
+    if not counted:
+        return True
+    return number >= fetch(bounds, 2 * room + k, np.int64) and number <= fetch(bounds, 3 * room + k, np.int64)
 
 
 @jit()
-def spread(groups, which, rows, found, order, starts, bounds, counted, runs, op, out_w, out_i, out_j):
+def spread(groups, which, rows, found, order, starts, bounds, bounds_room, counted, runs, op, out_w, out_i, out_j):
     """Give what groups have found to their members, as much as there is room for."""
     room, done = out_w.shape[0], 0
     k, within_group = op[{NEXT}], op[{NEXT_2}]
@@ -213,7 +259,7 @@ def spread(groups, which, rows, found, order, starts, bounds, counted, runs, op,
             if done == room:
                 op[{NEXT}], op[{NEXT_2}] = k, place - starts[g]
                 return done
-            if within(bounds, 0, order[place], t, number, counted):
+            if within(bounds, bounds_room, order[place], t, number, counted):
                 out_w[done], out_i[done], out_j[done] = w, i, order[place]
                 done += 1
         within_group = 0

@@ -76,7 +76,11 @@ class Op:
     FAULT = 88
     """Which check found an overflow: 1 a search, 2 a recheck, 3 a mask."""
     LOW, HIGH, LOW_NUMBER, HIGH_NUMBER = 89, 90, 91, 92
-    WORDS = 96
+    CHOSEN, CHOSEN_2 = 94, 95
+    """Combinations that go on: which those of the input are, and of the other one."""
+    LEAN = 96
+    """Whether combinations that are made are complete, so that nobody asks for the times of their members."""
+    WORDS = 97
     START, SEARCH, ALL, PRODUCT, EMIT = 1, 2, 3, 4, 5
 
 
@@ -233,12 +237,12 @@ def is_counted(op, turn):
 def narrow(op, ends, n, turn):
     """Cut bounds to what some combination beside may meet."""
     beside = vector_at(op[{BESIDE}], {WORDS})
-    cells = table_at(beside[{CELLS}], 1 + 4 * fetch(op[{ASIDE}], 0, np.int64), beside[{ROOM}])
+    cells, room = beside[{CELLS}], beside[{ROOM}]
     scratch = table_at(op[{LOOSE}], 4, op[{IN_ROOM}])
     low, high, first, last = MOST, LEAST, MOST, LEAST
     for k in range(beside[{COUNT}]):
-        if cells[0, k] & op[{BITS}] != 0:
-            bound(cells, k, op[{ASIDE}], turn, scratch, 0)
+        if fetch(cells, k, np.int64) & op[{BITS}] != 0:
+            bound(cells, room, k, op[{ASIDE}], turn, op[{LOOSE}], op[{IN_ROOM}], 0)
             low, high = min(low, scratch[0, 0]), max(high, scratch[1, 0])
             first, last = min(first, scratch[2, 0]), max(last, scratch[3, 0])
     counted = is_counted(op, turn)
@@ -305,7 +309,7 @@ def begin_search(op, turn):
     for k in range(entry[{COUNT}]):
         if cells[0, k] & op[{BITS}] != 0:
             want[n], given[n] = k, cells[0, k]
-            bound(cells, k, op[{BOUND}], turn, ends, n)
+            bound(entry[{CELLS}], entry[{ROOM}], k, op[{BOUND}], turn, op[{ENDS}], op[{IN_ROOM}], n)
             n += 1
     if n == 0:
         return True
@@ -415,30 +419,36 @@ def grow(op, found, out_w, out_i, out_j, turn):
         if done < 0:
             op[{FAULT}] = 3
             return np.int64(-1)
-    members = op[{MEMBERS}]
-    last = 4 * members
+    members, room = op[{MEMBERS}], op[{ROOM}]
     entry = vector_at(op[{INPUT}], {WORDS})
-    cells = table_at(entry[{CELLS}], 1 + 4 * members, entry[{ROOM}])
-    out = table_at(op[{CELLS}], 5 + 4 * members, op[{ROOM}])
+    cells, cells_room = entry[{CELLS}], entry[{ROOM}]
+    out = op[{CELLS}]
+    new = out + 32 * room * members  # the last member, as cells without a mask
     want, given = vector_at(op[{WANT}], op[{IN_ROOM}]), vector_at(op[{GIVEN}], op[{IN_ROOM}])
-    runs = table_at(op[{RUNS}], op[{ITEMS}], op[{RUN_COLUMNS}])
+    runs, run_bytes = op[{RUNS}], 8 * op[{RUN_COLUMNS}]
     numbered = fetch(turn, 0, np.int64) != 0
+    limits, bits, lean = op[{LIMITS}], op[{BITS}], op[{LEAN}] != 0
+    limited = is_limited(limits)
+    chosen = op[{CHOSEN}]
     kept = np.int64(0)
     for k in range(found):
-        j, w, i = out_j[k], out_w[k], out_i[k]
-        mask = (np.int64(masks[k]) if decided else given[j]) & op[{BITS}]
+        j = out_j[k]
+        mask = (np.int64(masks[k]) if decided else given[j]) & bits
         if mask == 0:
             continue
-        c = want[j]
-        out[0, kept] = mask
-        for m in range(1, last + 1):
-            out[m, kept] = cells[m, c]
-        out[last + 1, kept], out[last + 2, kept] = w, i
-        out[last + 3, kept] = fetch(runs[w, 1], i, np.int64)
-        out[last + 4, kept] = fetch(runs[w, 2], i, np.int64) if numbered else i
-        mask = in_limits(out, kept, members + 1, op[{LIMITS}], turn)
-        out[0, kept] = mask
+        w, i, c = out_w[k], out_i[k], want[j]
+        store(new, room + kept, w)
+        store(new, 2 * room + kept, i)
+        if limited or not lean:
+            store(new, 3 * room + kept, fetch(fetch(runs + run_bytes * w, 1, np.int64), i, np.int64))
+            number = fetch(fetch(runs + run_bytes * w, 2, np.int64), i, np.int64) if numbered else i
+            store(new, 4 * room + kept, number)
+        if limited:
+            mask = in_limits(mask, cells, cells_room, c, members, new, room, kept, members + 1, limits, turn)
+        store(out, kept, mask)
+        store(chosen, kept, c)
         kept += mask != 0
+    copy_rows(cells, cells_room, chosen, kept, members, lean, out, room)
     return kept
 
 
@@ -468,7 +478,8 @@ def advance_search(op, turn):
                 found,
                 vector_at(op[{GROUP_ORDER}], op[{IN_ROOM}] + 1),
                 vector_at(op[{GROUP_STARTS}], op[{IN_ROOM}] + 1),
-                table_at(op[{ENDS}], 4, op[{IN_ROOM}]),
+                op[{ENDS}],
+                op[{IN_ROOM}],
                 is_counted(op, turn),
                 table_at(op[{RUNS}], op[{ITEMS}], op[{RUN_COLUMNS}]),
                 op,
@@ -490,12 +501,12 @@ def advance_search(op, turn):
 def begin_all(op, turn):
     """Find out what some combination may meet."""
     entry = vector_at(op[{INPUT}], {WORDS})
-    cells, scratch = table_at(entry[{CELLS}], 1 + 4 * op[{MEMBERS}], entry[{ROOM}]), table_at(op[{ENDS}], 4, 1)
+    cells, scratch = entry[{CELLS}], table_at(op[{ENDS}], 4, 1)
     op[{NEXT}], op[{NEXT_2}] = op[{LAST}], 0
     op[{LOW}], op[{HIGH}], op[{LOW_NUMBER}], op[{HIGH_NUMBER}] = MOST, LEAST, MOST, LEAST
     for k in range(entry[{COUNT}]):
-        if cells[0, k] & op[{BITS}] != 0:
-            bound(cells, k, op[{BOUND}], turn, scratch, 0)
+        if fetch(cells, k, np.int64) & op[{BITS}] != 0:
+            bound(cells, entry[{ROOM}], k, op[{BOUND}], turn, op[{ENDS}], 1, 0)
             op[{LOW}], op[{HIGH}] = min(op[{LOW}], scratch[0, 0]), max(op[{HIGH}], scratch[1, 0])
             op[{LOW_NUMBER}] = min(op[{LOW_NUMBER}], scratch[2, 0])
             op[{HIGH_NUMBER}] = max(op[{HIGH_NUMBER}], scratch[3, 0])
@@ -533,16 +544,16 @@ def advance_all(op, turn):
 def begin_product(op, turn):
     """Find out which combinations on the left go this way, and what they may meet."""
     left = vector_at(op[{BESIDE}], {WORDS})
-    cells, want = table_at(left[{CELLS}], 1 + 4 * op[{MEMBERS}], left[{ROOM}]), vector_at(op[{WANT}], op[{IN_ROOM}])
+    cells, room, want = left[{CELLS}], left[{ROOM}], vector_at(op[{WANT}], op[{IN_ROOM}])
     n = 0
     for k in range(left[{COUNT}]):
-        if cells[0, k] & op[{BITS}] != 0:
+        if fetch(cells, k, np.int64) & op[{BITS}] != 0:
             want[n] = k
             n += 1
     for g in range(op[{GROWN}]):
-        ends = table_at(op[{ENDS}] + 32 * op[{IN_ROOM}] * g, 4, op[{IN_ROOM}])
+        ends = op[{ENDS}] + 32 * op[{IN_ROOM}] * g
         for k in range(n):
-            bound(cells, want[k], fetch(op[{BOUND}], g, np.int64), turn, ends, k)
+            bound(cells, room, want[k], fetch(op[{BOUND}], g, np.int64), turn, ends, op[{IN_ROOM}], k)
     op[{PROBES}] = n
     op[{NEXT}] = op[{NEXT_2}] = 0
 
@@ -552,33 +563,37 @@ def advance_product(op, turn):
     """Make the next combinations of both that their windows allow."""
     left, right = vector_at(op[{BESIDE}], {WORDS}), vector_at(op[{INPUT}], {WORDS})
     members, grown = op[{MEMBERS}], op[{GROWN}]
-    a = table_at(left[{CELLS}], 1 + 4 * members, left[{ROOM}])
-    b = table_at(right[{CELLS}], 1 + 4 * grown, right[{ROOM}])
-    out = table_at(op[{CELLS}], 1 + 4 * (members + grown), op[{ROOM}])
-    want, all_ends = vector_at(op[{WANT}], op[{IN_ROOM}]), table_at(op[{ENDS}], 4 * grown, op[{IN_ROOM}])
-    counted = is_counted(op, turn)
+    a, a_room, b, b_room = left[{CELLS}], left[{ROOM}], right[{CELLS}], right[{ROOM}]
+    out, room = op[{CELLS}], op[{ROOM}]
+    want, ends, ends_room = vector_at(op[{WANT}], op[{IN_ROOM}]), op[{ENDS}], op[{IN_ROOM}]
+    limits, bits, lean = op[{LIMITS}], op[{BITS}], op[{LEAN}] != 0
+    limited, counted = is_limited(limits), is_counted(op, turn)
+    chosen, chosen_2 = op[{CHOSEN}], op[{CHOSEN_2}]
+    count, probes = right[{COUNT}], op[{PROBES}]
     kept = np.int64(0)
     g, k = op[{NEXT}], op[{NEXT_2}]
-    while g < right[{COUNT}] and kept < op[{ROOM}]:
-        while k < op[{PROBES}] and kept < op[{ROOM}]:
+    while g < count and kept < room:
+        theirs = fetch(b, g, np.int64) & bits
+        while k < probes and kept < room:
             j = want[k]
-            mask = a[0, j] & b[0, g] & op[{BITS}]
+            mask = fetch(a, j, np.int64) & theirs
             fits = mask != 0
             for m in range(grown):
-                fits = fits and within(all_ends, 4 * m, k, b[3 + 4 * m, g], b[4 + 4 * m, g], counted)
+                t, number = fetch(b, b_room * (3 + 4 * m) + g, np.int64), fetch(b, b_room * (4 + 4 * m) + g, np.int64)
+                fits = fits and within(ends + 32 * ends_room * m, ends_room, k, t, number, counted)
             if fits:
-                out[0, kept] = mask
-                for m in range(1, 4 * members + 1):
-                    out[m, kept] = a[m, j]
-                for m in range(1, 4 * grown + 1):
-                    out[4 * members + m, kept] = b[m, g]
-                mask = in_limits(out, kept, members + grown, op[{LIMITS}], turn)
-                out[0, kept] = mask
+                if limited:
+                    mask = in_limits(mask, a, a_room, j, members, b, b_room, g, members + grown, limits, turn)
+                store(out, kept, mask)
+                store(chosen, kept, j)
+                store(chosen_2, kept, g)
                 kept += mask != 0
             k += 1
-        if k >= op[{PROBES}]:
+        if k >= probes:
             g, k = g + 1, 0
     op[{NEXT}], op[{NEXT_2}] = g, k
+    copy_rows(a, a_room, chosen, kept, members, lean, out, room)
+    copy_rows(b, b_room, chosen_2, kept, grown, lean, out + 32 * room * members, room)
     return kept
 
 
@@ -589,21 +604,24 @@ def advance_product(op, turn):
 def write_down(op):
     """Write down complete combinations; False: there is no room."""
     entry = vector_at(op[{INPUT}], {WORDS})
-    cells = table_at(entry[{CELLS}], 1 + 4 * op[{MEMBERS}], entry[{ROOM}])
+    cells, cells_room, bits = entry[{CELLS}], entry[{ROOM}], op[{BITS}]
     query = vector_at(op[{QUERY}], 4)
-    room, count = query[{RESULT_ROOM}], query[{RESULT_COUNT}]
-    k = op[{NEXT}]
-    while k < entry[{COUNT}]:
-        if cells[0, k] & op[{BITS}] != 0:
-            if count == room:
-                break
-            for m in range(op[{MEMBERS}]):
-                place, base = fetch(op[{PLACES}], 2 * m, np.int64), fetch(op[{PLACES}], 2 * m + 1, np.int64)
-                store(query[{RESULTS}], 2 * place * room + count, cells[1 + 4 * m, k] + base)
-                store(query[{RESULTS}], (2 * place + 1) * room + count, cells[2 + 4 * m, k])
-            count += 1
+    room, count, chosen = query[{RESULT_ROOM}], query[{RESULT_COUNT}], op[{CHOSEN}]
+    k, n = op[{NEXT}], np.int64(0)
+    while k < entry[{COUNT}] and n < room - count:
+        store(chosen, n, k)
+        n += (fetch(cells, k, np.int64) & bits) != 0
         k += 1
-    query[{RESULT_COUNT}] = count
+    for m in range(op[{MEMBERS}]):
+        place, base = fetch(op[{PLACES}], 2 * m, np.int64), fetch(op[{PLACES}], 2 * m + 1, np.int64)
+        which, rows = cells + 8 * cells_room * (1 + 4 * m), cells + 8 * cells_room * (2 + 4 * m)
+        out = query[{RESULTS}] + 8 * (2 * place * room + count)
+        for q in range(n):
+            store(out, q, fetch(which, fetch(chosen, q, np.int64), np.int64) + base)
+        out += 8 * room
+        for q in range(n):
+            store(out, q, fetch(rows, fetch(chosen, q, np.int64), np.int64))
+    query[{RESULT_COUNT}] = count + n
     op[{NEXT}] = k
     return k >= entry[{COUNT}]
 
