@@ -68,6 +68,8 @@ class Index:
         self._seen = 0
         self._sights: list[Sight] = []
         self._looked_at = self._since = 0
+        self.is_linked = False
+        """Whether nothing has to be arranged, so that nobody needs to know what is looked for."""
         self.chosen = "scan"
         self.reason = "no basic window is full yet"
 
@@ -93,6 +95,7 @@ class Index:
 
     def link(self) -> None:
         """Note that nothing will have to be arranged."""
+        self.is_linked = True
         self.chosen, self.reason = "hash", "the window is short: equals are linked as they come"
 
     def arrange(self, blocks: list[Block]) -> Run:

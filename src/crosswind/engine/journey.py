@@ -111,6 +111,7 @@ class Journey:
             start.link()
             self._starts.append(start)
         self._searches = [op for op in self._ops if isinstance(op, Search)]
+        self._shown = [op for op in self._searches if not op.hopping.index.is_linked]
         self._scans = [op for op in self._searches if not op.hopping.dimensions]
         self._emits = [op for op in self._ops if isinstance(op, Emit)]
         self._at = {op.at: op for op in self._ops}
@@ -211,7 +212,7 @@ class Journey:
         """Note what was found, and let indexes see what was looked for."""
         self._seen += 1
         if len(block) >= SEE_EVERY or self._seen % SEE_EVERY < 2:
-            for search in self._searches:
+            for search in self._shown:
                 search.show()
         for findings in self._mine:
             if findings.output.count > findings.output.begun:

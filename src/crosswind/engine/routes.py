@@ -26,11 +26,9 @@ from crosswind.engine.strategy import AtOnce, Shift
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop, hops_of
-from crosswind.plan.physical import Storage
 from crosswind.window.arrival import Release
 from crosswind.window.block import Block
 from crosswind.window.replicas import Replicas
-from crosswind.window.vector import address
 
 __all__ = ["Combinations", "Routes"]
 
@@ -271,33 +269,8 @@ class Routes(AtOnce):
             super().insert(unit, block)
 
     def _write(self, unit: int, block: Block) -> bool:
-        """Write a few plain tuples straight into all copies of the window; False: they have to be appended."""
-        from crosswind.kernel.arrange import put_columns
-
-        window, count = self.windows[unit], len(block)
-        sources = []
-        for column in block.columns[: window.width]:
-            if column.layout.storage is not Storage.FIXED or column.valid is not None or column.has_nans:
-                return False
-            sources.append(column.at or address(column.values))
-        places = window.open_for(count)
-        if places is None:
-            return False
-        times = np.ascontiguousarray(block.times)
-        numbers = None if block.numbers is None else np.ascontiguousarray(block.numbers)
-        heads = [address(times)] if numbers is None else [address(times), address(numbers)]
-        ends = block.ends or (int(times.min()), int(times.max()))
-        columns = np.array(sources, dtype=np.int64)
-        for _, basic, order in places:
-            jobs = basic.writes
-            if len(jobs) != len(heads) + len(order):
-                return False
-            jobs[: len(heads), 0] = heads
-            jobs[len(heads) :, 0] = columns[order]
-            put_columns(jobs, basic.length, count)
-        for copy, _, _ in places:
-            copy.take_in(count, ends)
-        return True
+        window: Replicas = self.windows[unit]
+        return window.write(block, block.ends or (int(block.times.min()), int(block.times.max())))
 
     def settle(self) -> None:
         """Arrange and merge what has been sealed."""

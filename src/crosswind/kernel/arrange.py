@@ -25,6 +25,7 @@ __all__ = [
     "hash_wides",
     "link_tuples",
     "put_columns",
+    "put_into_copies",
 ]
 
 FLOAT_KEY = -1
@@ -93,38 +94,57 @@ def keys_64(values, keys):
 
 
 @jit()
+def put_column(source, target, what, at, count):
+    """Write values of a column behind the first ``at`` of it."""
+    for k in range(count):
+        if what == 8:
+            store(target, at + k, fetch(source, k, np.uint64))
+        elif what == 4:
+            store(target, at + k, fetch(source, k, np.uint32))
+        elif what == 2:
+            store(target, at + k, fetch(source, k, np.uint16))
+        elif what == 1:
+            store(target, at + k, fetch(source, k, np.uint8))
+        elif what == -4:
+            store(target, at + k, key_32(fetch(source, k, np.int32)))
+        else:
+            store(target, at + k, key_64(fetch(source, k, np.int64)))
+
+
+@jit()
 def put(jobs, at, count):
     """Write columns behind the first ``at`` values: a job is where from, where to, and what."""
     for q in range(jobs.shape[0]):
-        source, target, what = jobs[q, 0], jobs[q, 1], jobs[q, 2]
-        for k in range(count):
-            if what == 8:
-                store(target, at + k, fetch(source, k, np.uint64))
-            elif what == 4:
-                store(target, at + k, fetch(source, k, np.uint32))
-            elif what == 2:
-                store(target, at + k, fetch(source, k, np.uint16))
-            elif what == 1:
-                store(target, at + k, fetch(source, k, np.uint8))
-            elif what == -4:
-                store(target, at + k, key_32(fetch(source, k, np.int32)))
-            else:
-                store(target, at + k, key_64(fetch(source, k, np.int64)))
+        put_column(jobs[q, 0], jobs[q, 1], jobs[q, 2], at, count)
 
 
 @jit()
 def link(record, start, stop):
     """Link tuples ``start`` to ``stop`` with those of their hash that came before them."""
-    last, cells, before = record[0], record[1], record[2]
+    last, cells, before = fetch(record, 0, np.int64), fetch(record, 1, np.int64), fetch(record, 2, np.int64)
     for i in range(start, stop):
         hashed = np.int64(0)
-        for q in range(record[3]):
-            at = record[4 + 2 * q]
-            key = fetch(at, i, np.int64) if record[5 + 2 * q] == 8 else np.int64(fetch(at, i, np.int32))
+        for q in range(fetch(record, 3, np.int64)):
+            at, width = fetch(record, 4 + 2 * q, np.int64), fetch(record, 5 + 2 * q, np.int64)
+            key = fetch(at, i, np.int64) if width == 8 else np.int64(fetch(at, i, np.int32))
             hashed = mix_key(key, hashed)
         cell = hashed & (cells - 1)
         store(before, i, fetch(last, cell, np.int32))
         store(last, cell, np.int32(i))
+
+
+@jit("void(int64[:, ::1], int64[:, ::1], int64, int64, int64, int64)")
+def put_copies(jobs, copies, columns, times, numbers, count):
+    """Write tuples into all copies of a window, and link them there."""
+    for c in range(copies.shape[0]):
+        at = copies[c, 2]
+        for q in range(copies[c, 0], copies[c, 1]):
+            which = jobs[q, 0]
+            source = times if which == -2 else numbers if which == -1 else fetch(columns, which, np.int64)
+            put_column(source, jobs[q, 1], jobs[q, 2], at, count)
+        if copies[c, 3] != 0:
+            link(copies[c, 3], at, at + count)
+        copies[c, 2] = at + count
 
 
 @jit()
@@ -183,8 +203,18 @@ def put_columns(jobs: list[int] | _Array, at: int, count: int) -> None:
     _kernels().put(table, at, count)
 
 
-def link_tuples(record: _Array, start: int, stop: int) -> None:
-    """Link tuples ``start`` to ``stop`` of a basic window; ``record`` is that of its Links."""
+def put_into_copies(jobs: _Array, copies: _Array, columns: int, times: int, numbers: int, count: int) -> None:
+    """Write ``count`` tuples into all copies of a window, and link them where that has to be.
+
+    ``columns`` is the address of a table of addresses. A job is three numbers: which column (-2: times, -1: sequence
+    numbers), address to write to, bytes of a value. A copy is four: its first job, and the one after its last; how
+    many tuples there are, which goes on; and the address of the record of its Links (0: none).
+    """
+    _kernels().put_copies(jobs, copies, columns, times, numbers, count)
+
+
+def link_tuples(record: int, start: int, stop: int) -> None:
+    """Link tuples ``start`` to ``stop`` of a basic window; ``record`` is where that of its Links is."""
     _kernels().link(record, start, stop)
 
 

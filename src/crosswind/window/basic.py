@@ -189,21 +189,21 @@ class BasicWindow:
         """Where the times are, and the values of each column."""
         return [address(self.times), *(address(buffer.values) for buffer in self._buffers)]
 
-    @cached_property
-    def writes(self) -> npt.NDArray[np.int64]:
-        """A table for :func:`put_columns`, without sources: times, sequence numbers if there are some, columns."""
+    @property
+    def targets_of_all(self) -> list[tuple[int, int]]:
+        """Where times are, sequence numbers if there are some, and columns of fixed width; with bytes of a value."""
         numbers = [address(self.numbers)] if len(self.numbers) else []
         widths = [8, *(8 for _ in numbers), *(buffer.layout.machine.itemsize for buffer in self._buffers)]
-        targets = [self.targets[0], *numbers, *self.targets[1:]]
-        return np.array([(0, target, width) for target, width in zip(targets, widths, strict=True)], dtype=np.int64)
+        return list(zip([self.targets[0], *numbers, *self.targets[1:]], widths, strict=True))
 
     def take_in(self, count: int, ends: tuple[int, int]) -> None:
-        """Take over ``count`` tuples that were written behind the others; ``ends`` are their first and last time."""
+        """Take over ``count`` tuples that were written behind the others, and linked if they have to be.
+
+        ``ends`` are their first and last time.
+        """
         self.time_min = min(self.time_min, ends[0])
         self.time_max = max(self.time_max, ends[1])
         self.length += count
-        if self.links is not None:
-            self.links.take(self.length - count, self.length)
 
     def cut(self, length: int) -> None:
         """Forget all but the first ``length`` tuples: the way back when an arrival fails."""
@@ -230,6 +230,8 @@ class BasicWindow:
     @property
     def number_max(self) -> int:
         """The greatest sequence number here."""
+        if self.links is not None and self.links.is_ordered and self.length:
+            return int(self.numbers[self.length - 1])
         return int(self.numbers[: self.length].max())
 
     def column(self, index: int) -> Vector:

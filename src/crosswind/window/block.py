@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosswind.plan.physical import Storage
 from crosswind.window.vector import Vector, address, concat_vectors
 
 __all__ = ["Block", "concat_blocks"]
@@ -28,6 +29,13 @@ class Block:
     keep: npt.NDArray[np.bool_] | None = None
     ends: tuple[int, int] | None = None
     _place: tuple[npt.NDArray[Any], npt.NDArray[Any], tuple[int, int, int, int]] | None = None
+
+    def is_bare(self, width: int) -> bool:
+        """Whether the first ``width`` columns have only values: no nulls and no NaNs, all of fixed width."""
+        for column in self.columns[:width]:
+            if column.valid is not None or column.layout.storage is not Storage.FIXED or column.has_nans:
+                return False
+        return True
 
     @property
     def place(self) -> tuple[int, int, int, int]:

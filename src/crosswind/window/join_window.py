@@ -238,6 +238,10 @@ class JoinWindow:
         last = self._items[-1] if self._items else None
         return last if isinstance(last, BasicWindow) and last.has_room(count) else None
 
+    def is_open(self, basic: BasicWindow, count: int) -> bool:
+        """Whether ``basic`` is the open basic window still, and stays so if ``count`` tuples come."""
+        return bool(self._items) and self._items[-1] is basic and basic.length + count < basic.capacity
+
     def take_in(self, count: int, ends: tuple[int, int]) -> None:
         """Take over what was written into the open basic window, as :meth:`BasicWindow.take_in` has it."""
         last = self._items[-1]

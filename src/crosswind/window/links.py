@@ -38,16 +38,17 @@ class Links:
         words = [address(self._last), cells, address(self._before), len(keys)]
         for key in keys:
             words += (address(key), key.dtype.itemsize)
-        self.record = np.array(words, dtype=np.int64)
-        """What kernels need: addresses of the last tuples, how many of these there are, of the tuples before, how
-        many keys, and for each where it is and its bytes.
+        self._record = np.array(words, dtype=np.int64)
+        self.at = address(self._record)
+        """Where what kernels need is: address of the last tuples, how many of these there are, of the tuples before,
+        how many keys, and for each where it is and its bytes.
         """
 
     def take(self, start: int, stop: int) -> None:
         """Link the tuples from ``start`` to ``stop``, which have come."""
         from crosswind.kernel.arrange import link_tuples
 
-        link_tuples(self.record, start, stop)
+        link_tuples(self.at, start, stop)
 
     def cut(self, length: int) -> None:
         """Forget all but the first ``length`` tuples."""
@@ -57,7 +58,7 @@ class Links:
     @property
     def words(self) -> tuple[int, int, int, int]:
         """What a kernel reads of it to look for a tuple."""
-        last, cells, before = self.record[:3].tolist()
+        last, cells, before = self._record[:3].tolist()
         return last, cells, before, int(self.is_ordered)
 
     @property

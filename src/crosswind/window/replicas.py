@@ -9,7 +9,6 @@ first, and in how their runs are arranged.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
@@ -38,7 +37,7 @@ class Replicas:
         self._numbered = numbered
         self._copies: list[JoinWindow] = []
         self._orders: list[tuple[int, ...]] = []
-        self._places: list[npt.NDArray[np.int64]] = []
+        self._writing: _Writing | None = None
 
     def add(self, own: tuple[int, ...], arranger: Arranger | None, capacity: int, linked: bool = False) -> int:
         """Keep a copy that is searched by the keys ``own``, of whose equals are linked; return its number."""
@@ -50,7 +49,7 @@ class Replicas:
         copy = JoinWindow(layouts, capacity, len(own), self._numbered, arranger if own else None, linked=links)
         self._copies.append(copy)
         self._orders.append(order)
-        self._places.append(np.array(order, dtype=np.int64))
+        self._writing = None
         for block in blocks:
             copy.append(_reordered(block, order))
         return len(self._copies) - 1
@@ -65,6 +64,7 @@ class Replicas:
 
     def append(self, block: Block) -> None:
         """Insert the tuples of ``block``."""
+        self._writing = None
         for copy, order in zip(self._copies, self._orders, strict=True):
             copy.append(_reordered(block, order))
 
@@ -94,6 +94,7 @@ class Replicas:
 
     def cut(self, mark: tuple[Mark, ...]) -> None:
         """Forget what was appended since ``mark`` (nothing may have been settled or released)."""
+        self._writing = None
         for copy, place in zip(self._copies, mark, strict=True):
             copy.cut(place)
 
@@ -115,23 +116,57 @@ class Replicas:
         """Return the basic windows of one copy as kernels see them."""
         return self._copies[copy].residents()
 
-    def open_for(self, count: int) -> list[tuple[JoinWindow, BasicWindow, npt.NDArray[np.int64]]] | None:
-        """Return where ``count`` tuples without nulls can be written in each copy, and the order of columns there.
+    def write(self, block: Block, ends: tuple[int, int]) -> bool:
+        """Write tuples straight into all copies, if they are bare and there is room; False: they have to be appended.
 
-        None: they have to be appended.
+        Their sequence numbers rise; ``ends`` are the least and the greatest time.
         """
-        places = []
-        for copy, order in zip(self._copies, self._places, strict=True):
-            basic = copy.open_for(count)
-            if basic is None:
-                return None
-            places.append((copy, basic, order))
-        return places
+        from crosswind.kernel.arrange import put_into_copies
+
+        count = len(block)
+        if self._writing is None or not self._writing.is_open(count):
+            self._writing = _Writing.of(self._copies, self._orders, count)
+        writing = self._writing
+        if writing is None or not block.is_bare(self.width):
+            return False
+        columns, _, times, _ = block.place
+        numbers = 0 if block.numbers is None else address(block.numbers)
+        put_into_copies(writing.jobs, writing.copies, columns, times, numbers, count)
+        for copy, _ in writing.places:
+            copy.take_in(count, ends)
+        return True
 
     @property
     def width(self) -> int:
         """How many columns there are."""
         return len(self._layouts)
+
+
+class _Writing:
+    """Where tuples can be written in each copy, as :func:`crosswind.kernel.arrange.put_into_copies` has it."""
+
+    def __init__(self, places: list[tuple[JoinWindow, BasicWindow]], orders: list[tuple[int, ...]]) -> None:
+        self.places = places
+        jobs: list[tuple[int, int, int]] = []
+        copies = []
+        for (_, basic), order in zip(places, orders, strict=True):
+            first = len(jobs)
+            heads = (-2, -1) if len(basic.numbers) else (-2,)
+            jobs += [(k, to, of) for k, (to, of) in zip((*heads, *order), basic.targets_of_all, strict=True)]
+            copies.append((first, len(jobs), basic.length, 0 if basic.links is None else basic.links.at))
+        self.jobs = np.array(jobs, dtype=np.int64)
+        self.copies = np.array(copies, dtype=np.int64)
+
+    @classmethod
+    def of(cls, copies: list[JoinWindow], orders: list[tuple[int, ...]], count: int) -> _Writing | None:
+        """Return where ``count`` tuples without nulls can be written; None: they have to be appended."""
+        places = [(copy, copy.open_for(count)) for copy in copies]
+        known = [(copy, basic) for copy, basic in places if basic is not None]
+        return cls(known, orders) if len(known) == len(copies) else None
+
+    def is_open(self, count: int) -> bool:
+        """Whether ``count`` tuples can be written there still."""
+        return all(copy.is_open(basic, count) for copy, basic in self.places)
 
 
 class Joint:
