@@ -84,7 +84,7 @@ class Hopping:
         self._number_columns(slots, intakes)
         bare = tuple(slots.rewrite_formula(check) for check in hop.bare)
         self._keys = intakes[hop.target].keys
-        self._is_settled = not self.is_shared and bare == (And(()),)
+        self._is_settled = all(check == And(()) for check in bare)  # what the box finds is right, but for nulls
         both = (bare, self._checks) if self.is_shared else ()
         self._deciders = [Decider(checks, bits, self._slots, self._probe_slots, self._keys) for checks in both]
         read = [leaf for d in self.dimensions for c in d.conditions for leaf in leaf_columns([c.atom])]
@@ -153,7 +153,7 @@ class Hopping:
         """Return the address of the kernel that keeps candidates; 0: there is nothing to be checked."""
         from crosswind.kernel.scan import recheck_kernel
 
-        if self._condition == And(()) or (self._is_settled and not window_nulls):
+        if self._condition == And(()) or (self._is_settled and not self.is_shared and not window_nulls):
             return 0
         return self._address(("recheck", facts), lambda: recheck_kernel(self._pair_spec(), facts))
 
@@ -164,7 +164,12 @@ class Hopping:
         return self._address(("scan", facts), lambda: scan_kernel(self._pair_spec(), facts))
 
     def mask(self, facts: Any, window_nulls: bool) -> tuple[int, Any]:
-        """Return the address of the kernel that finds out whose a candidate is, and the table that it reads."""
+        """Return the address of the kernel that finds out whose a candidate is, and the table that it reads.
+
+        0: it is of all that look for it.
+        """
+        if self._is_settled and self.dimensions and not window_nulls:
+            return 0, self._deciders[0].table
         decider = self._deciders[window_nulls]
         return self._address(("mask", window_nulls, facts), lambda: decider.kernel(facts)), decider.table
 

@@ -124,7 +124,8 @@ def in_limits(mask, a, a_room, j, split, b, b_room, k, members, limits, turn):
     """Return the mask of a combination of two without the terms whose windows are too short for it.
 
     ``a`` and ``b`` are addresses of cells, whose rows are ``a_room`` and ``b_room`` words long; the first ``split``
-    members are those of combination ``j`` of ``a``, the others those of ``k`` of ``b``.
+    members are those of combination ``j`` of ``a``, the others those of ``k`` of ``b``. How members of one and the same
+    have come one after the other has been looked at before.
     """
     by_age, by_count, since = fetch(limits, 0, np.int64), fetch(limits, 1, np.int64), fetch(limits, 2, np.int64)
     tables = limits + 8 * ({LIMIT_HEAD} + members)
@@ -154,7 +155,7 @@ def in_limits(mask, a, a_room, j, split, b, b_room, k, members, limits, turn):
             for q in range(by_age, by_age + by_count):
                 table = tables + 32 * q
                 mine = fetch(table, 0, np.int64)
-                if m != mine:
+                if (m < split) != (mine < split):
                     own = word_of(a, a_room, j, split, b, b_room, k, mine, 4)
                     counted = fetch(limits, {LIMIT_HEAD} + mine, np.int64)
                     depth = fetch(before_in(turn, unit, counted), place, np.int64) - own
