@@ -170,13 +170,18 @@ def is_limited(limits):
 
 
 @jit()
-def copy_rows(source, room, chosen, count, members, lean, target, target_room):
-    """Copy the members of the chosen combinations, row by row; lean: without times and sequence numbers."""
-    for m in range(members):
-        for row in range(1, 3 if lean else 5):
-            from_at, to_at = source + 8 * room * (4 * m + row), target + 8 * target_room * (4 * m + row)
-            for n in range(count):
-                store(to_at, n, fetch(from_at, fetch(chosen, n, np.int64), np.int64))
+def is_limited_by_time(limits):
+    """Whether it takes times to find out whose windows are long enough."""
+    return fetch(limits, 0, np.int64) != 0 or fetch(limits, 2, np.int64) != 0
+
+
+@jit()
+def copy_rows(source, room, chosen, count, members, target, target_room):
+    """Copy the members of the chosen combinations, row by row."""
+    for row in range(1, 4 * members + 1):
+        from_at, to_at = source + 8 * room * row, target + 8 * target_room * row
+        for n in range(count):
+            store(to_at, n, fetch(from_at, fetch(chosen, n, np.int64), np.int64))
 
 
 @jit()

@@ -79,7 +79,7 @@ class Op:
     CHOSEN, CHOSEN_2 = 94, 95
     """Combinations that go on: which those of the input are, and of the other one."""
     LEAN = 96
-    """Whether combinations that are made are complete, so that nobody asks for the times of their members."""
+    """Whether combinations that are made are complete: they are only noted, and put together when written down."""
     WORDS = 97
     START, SEARCH, ALL, PRODUCT, EMIT = 1, 2, 3, 4, 5
 
@@ -430,6 +430,7 @@ def grow(op, found, out_w, out_i, out_j, turn):
     limits, bits, lean = op[{LIMITS}], op[{BITS}], op[{LEAN}] != 0
     limited = is_limited(limits)
     chosen = op[{CHOSEN}]
+    timed = not lean or (limited and is_limited_by_time(limits))
     kept = np.int64(0)
     for k in range(found):
         j = out_j[k]
@@ -439,8 +440,9 @@ def grow(op, found, out_w, out_i, out_j, turn):
         w, i, c = out_w[k], out_i[k], want[j]
         store(new, room + kept, w)
         store(new, 2 * room + kept, i)
-        if limited or not lean:
+        if timed:
             store(new, 3 * room + kept, fetch(fetch(runs + run_bytes * w, 1, np.int64), i, np.int64))
+        if limited or not lean:
             number = fetch(fetch(runs + run_bytes * w, 2, np.int64), i, np.int64) if numbered else i
             store(new, 4 * room + kept, number)
         if limited:
@@ -448,7 +450,8 @@ def grow(op, found, out_w, out_i, out_j, turn):
         store(out, kept, mask)
         store(chosen, kept, c)
         kept += mask != 0
-    copy_rows(cells, cells_room, chosen, kept, members, lean, out, room)
+    if not lean:
+        copy_rows(cells, cells_room, chosen, kept, members, out, room)
     return kept
 
 
@@ -592,8 +595,9 @@ def advance_product(op, turn):
         if k >= probes:
             g, k = g + 1, 0
     op[{NEXT}], op[{NEXT_2}] = g, k
-    copy_rows(a, a_room, chosen, kept, members, lean, out, room)
-    copy_rows(b, b_room, chosen_2, kept, grown, lean, out + 32 * room * members, room)
+    if not lean:
+        copy_rows(a, a_room, chosen, kept, members, out, room)
+        copy_rows(b, b_room, chosen_2, kept, grown, out + 32 * room * members, room)
     return kept
 
 
@@ -601,26 +605,57 @@ def advance_product(op, turn):
 
 
 @jit()
+def write_members(op, query, at, first, end, cells, room, picks, n):
+    """Write down where members ``first`` to ``end`` of ``n`` results are: combinations ``picks`` of ``cells``."""
+    for m in range(first, end):
+        place, base = fetch(op[{PLACES}], 2 * m, np.int64), fetch(op[{PLACES}], 2 * m + 1, np.int64)
+        which = cells + 8 * room * (1 + 4 * (m - first))
+        rows = which + 8 * room
+        out = query[{RESULTS}] + 8 * (2 * place * query[{RESULT_ROOM}] + at)
+        for q in range(n):
+            store(out, q, fetch(which, fetch(picks, q, np.int64), np.int64) + base)
+        out += 8 * query[{RESULT_ROOM}]
+        for q in range(n):
+            store(out, q, fetch(rows, fetch(picks, q, np.int64), np.int64))
+
+
+@jit()
+def pick_from(chosen, picks, n, out):
+    """Fill ``out`` with what is chosen at ``picks``."""
+    for q in range(n):
+        store(out, q, fetch(chosen, fetch(picks, q, np.int64), np.int64))
+
+
+@jit()
 def write_down(op):
-    """Write down complete combinations; False: there is no room."""
+    """Write down complete combinations; False: there is no room.
+
+    Those of a lean op have not been put together: their members are fetched from where those are.
+    """
     entry = vector_at(op[{INPUT}], {WORDS})
-    cells, cells_room, bits = entry[{CELLS}], entry[{ROOM}], op[{BITS}]
+    cells, bits = entry[{CELLS}], op[{BITS}]
     query = vector_at(op[{QUERY}], 4)
-    room, count, chosen = query[{RESULT_ROOM}], query[{RESULT_COUNT}], op[{CHOSEN}]
+    count, picks, other = query[{RESULT_COUNT}], op[{CHOSEN}], op[{CHOSEN_2}]
+    left = query[{RESULT_ROOM}] - count
     k, n = op[{NEXT}], np.int64(0)
-    while k < entry[{COUNT}] and n < room - count:
-        store(chosen, n, k)
+    while k < entry[{COUNT}] and n < left:
+        store(picks, n, k)
         n += (fetch(cells, k, np.int64) & bits) != 0
         k += 1
-    for m in range(op[{MEMBERS}]):
-        place, base = fetch(op[{PLACES}], 2 * m, np.int64), fetch(op[{PLACES}], 2 * m + 1, np.int64)
-        which, rows = cells + 8 * cells_room * (1 + 4 * m), cells + 8 * cells_room * (2 + 4 * m)
-        out = query[{RESULTS}] + 8 * (2 * place * room + count)
-        for q in range(n):
-            store(out, q, fetch(which, fetch(chosen, q, np.int64), np.int64) + base)
-        out += 8 * room
-        for q in range(n):
-            store(out, q, fetch(rows, fetch(chosen, q, np.int64), np.int64))
+    members, split, room = op[{MEMBERS}], entry[{MEMBERS}], entry[{ROOM}]
+    if entry[{LEAN}] == 0:
+        write_members(op, query, count, 0, members, cells, room, picks, n)
+    else:
+        pick_from(entry[{CHOSEN}], picks, n, other)
+        if entry[{KIND}] == {SEARCH}:
+            before = vector_at(entry[{INPUT}], {WORDS})
+            write_members(op, query, count, 0, split, before[{CELLS}], before[{ROOM}], other, n)
+            write_members(op, query, count, split, members, cells + 32 * room * split, room, picks, n)
+        else:
+            before, beside = vector_at(entry[{INPUT}], {WORDS}), vector_at(entry[{BESIDE}], {WORDS})
+            write_members(op, query, count, 0, split, beside[{CELLS}], beside[{ROOM}], other, n)
+            pick_from(entry[{CHOSEN_2}], picks, n, other)
+            write_members(op, query, count, split, members, before[{CELLS}], before[{ROOM}], other, n)
     query[{RESULT_COUNT}] = count + n
     op[{NEXT}] = k
     return k >= entry[{COUNT}]
