@@ -164,6 +164,17 @@ def in_limits(mask, a, a_room, j, split, b, b_room, k, members, limits, turn):
 
 
 @jit()
+def count_table(limits, members, mine):
+    """Return where the table of counts of member ``mine`` is; 0: they do not differ."""
+    by_age, by_count = fetch(limits, 0, np.int64), fetch(limits, 1, np.int64)
+    for q in range(by_age, by_age + by_count):
+        table = limits + 8 * ({LIMIT_HEAD} + members) + 32 * q
+        if fetch(table, 0, np.int64) == mine:
+            return table
+    return np.int64(0)
+
+
+@jit()
 def is_limited(limits):
     """Whether windows differ between terms at all."""
     return fetch(limits, 0, np.int64) != 0 or fetch(limits, 1, np.int64) != 0 or fetch(limits, 2, np.int64) != 0

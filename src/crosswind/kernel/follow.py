@@ -431,6 +431,11 @@ def grow(op, found, out_w, out_i, out_j, turn):
     limited = is_limited(limits)
     chosen = op[{CHOSEN}]
     timed = not lean or (limited and is_limited_by_time(limits))
+    # How many of the window have come before a combination, its bounds say, if they are of tuples that came before.
+    waiting, target = fetch(op[{BOUND}], 3, np.int64), fetch(op[{BOUND}], 4, np.int64)
+    direct = limited and not is_limited_by_time(limits) and waiting >= 0 and is_counted(op, turn)
+    table, begun = count_table(limits, members + 1, members), base_of(turn, target) if numbered else np.int64(-1)
+    firsts = op[{ENDS}] + 16 * op[{IN_ROOM}]
     kept = np.int64(0)
     for k in range(found):
         j = out_j[k]
@@ -445,8 +450,11 @@ def grow(op, found, out_w, out_i, out_j, turn):
         if limited or not lean:
             number = fetch(fetch(runs + run_bytes * w, 2, np.int64), i, np.int64) if numbered else i
             store(new, 4 * room + kept, number)
-        if limited:
-            mask = in_limits(mask, cells, cells_room, c, members, new, room, kept, members + 1, limits, turn)
+            if direct and (begun < 0 or number < begun):
+                if table != 0 and fetch(firsts, j, np.int64) != LEAST:
+                    mask = cut_by(table, fetch(firsts, j, np.int64) + waiting - number, mask)
+            elif limited:
+                mask = in_limits(mask, cells, cells_room, c, members, new, room, kept, members + 1, limits, turn)
         store(out, kept, mask)
         store(chosen, kept, c)
         kept += mask != 0
