@@ -13,6 +13,7 @@ from crosswind.engine.index import SEE_EVERY
 from crosswind.engine.ops import All, Emit, Home, Op, Output, Product, Search, Start
 from crosswind.engine.result import Part
 from crosswind.engine.spans import Turn
+from crosswind.engine.standing import Keep, Pairs, Stand
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.replicas import Joint, Replicas
@@ -104,6 +105,8 @@ class Journey:
         self._source = self._home(self._unit, None)
         self._starts: list[Start] = []
         self._ops: list[Op] = []
+        self.stands: list[tuple[int, Stand]] = []
+        """Ops that could take pairs from others, each with the number of its bank of terms."""
         for hops, bits in self._roots:
             start = Start(self._source, bits, room)
             for hop in hops:
@@ -142,6 +145,11 @@ class Journey:
             search = Search(hop, entry, home, beside)
             self._put(search, parent)
             self._hand_on(search, hop, beside)
+            if beside is not None and isinstance(entry, All) and entry.is_linked and hop.index.is_linked:
+                stand = Stand(entry, (entry.homes[0], home), hop.all_bits)
+                self._put(stand, beside)
+                self._hand_on(stand, hop, beside)
+                self.stands.append((len(self._starts), stand))
 
     def _hand_on(self, grown: Op, hop: Hopping, beside: Op | None) -> None:
         """Let complete combinations be written down, and the others go onward.
@@ -164,6 +172,18 @@ class Journey:
         product = Product(hop, beside, grown)
         self._put(product, grown)
         return product
+
+    def finds(self, bank: int, bits: int, partner: int) -> Op | None:
+        """Return the op that finds partners of new tuples first, for all of the terms ``bits``, if there is one."""
+        ways = [op for op in self._starts[bank].children if isinstance(op, Search)]
+        return next((op for op in ways if op.units == (self._unit, partner) and op.passes(bits)), None)
+
+    def keep(self, bank: int, found: Op, bits: int, pairs: Pairs) -> None:
+        """Note the pairs that an op finds, for terms ``bits``."""
+        keep = Keep(found, bits, pairs)
+        self._put(keep, found)
+        self._at[keep.at] = keep
+        self._starts[bank].link()
 
     # -- following ---------------------------------------------------------------
 
@@ -235,6 +255,8 @@ class Journey:
         return sum(scanned for scanned, _ in shares), sum(arranged for _, arranged in shares)
 
     def _make_room(self, op: Op, block: Block) -> Iterator[int]:
+        if isinstance(op, Keep):
+            op.pairs.grow()
         for query, findings in enumerate(self._findings):
             if isinstance(op, Emit) and findings.output is op.output:
                 findings.cut(self._unit, block, self._places)
@@ -261,10 +283,12 @@ class Journey:
             self._attune_to(changed)
         for op in self._scans:
             op.put_lengths()
+        for _, stand in self.stands:
+            stand.choose()
 
     def _attune_to(self, changed: set[Home]) -> None:
         for op in self._ops:
-            if not isinstance(op, Emit) and not changed.isdisjoint(op.homes):
+            if not isinstance(op, Emit | Keep) and not changed.isdisjoint(op.homes):
                 op.attune(changed)
         bases: dict[Home, int] = {}
         self._places = dict(self._places)  # what was found before goes by the one that was

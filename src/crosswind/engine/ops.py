@@ -228,6 +228,7 @@ class All(Op):
         words[Words.BOUND] = self._keep(hopping.reach(home.unit, entry.units))
         words[Words.ENDS] = self._room(4)
         words[Words.COUNTED] = bool(hopping.spans.counts)
+        self.is_linked = hopping.index.is_linked
 
     def attune(self, changed: set[Home]) -> None:
         """Write down what has changed about the window."""
@@ -314,6 +315,12 @@ class Search(Op):
         if hopping.dimensions:
             self._make_scratch()
         self._write_tables()
+
+    def passes(self, bits: int) -> bool:
+        """Whether all of these terms go this way."""
+        from crosswind.kernel.follow import Op as Words
+
+        return int(self.words[Words.BITS]) & bits == bits
 
     def _make_columns(self) -> None:
         from crosswind.kernel.follow import ColumnWords as Column

@@ -22,6 +22,7 @@ from crosswind.engine.orders import Orders
 from crosswind.engine.party import Party
 from crosswind.engine.result import Part
 from crosswind.engine.spans import Spans, Turn, Wait
+from crosswind.engine.standing import Pairs, Stand
 from crosswind.engine.strategy import AtOnce, Shift
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
@@ -110,6 +111,10 @@ class Routes(AtOnce):
         workers = max(1, sides[0]) * sides[1]
         self._findings = [[Findings(entry.units) for entry in plan.queries] for _ in range(workers)]
         self._party = Party(sides, self._findings) if workers > 1 else None
+        self._stands: list[Stand] = []
+        self._pairs: list[Pairs] = []
+        self._newest = [-1] * len(intakes)
+        self._combined: Block | None = None
         self._journeys = self._plan_hops()
 
     def _bits_of(self, unit: int, bank: tuple[int, ...]) -> int:
@@ -140,7 +145,27 @@ class Routes(AtOnce):
                 self._gather_keys(hops, wanted)
         for unit in units:
             self._provide(unit, wanted[unit])
-        return [self._journey(unit, tree) for unit, tree in enumerate(trees)]
+        journeys = [self._journey(unit, tree) for unit, tree in enumerate(trees)]
+        self._stands, self._pairs = [], []
+        if self._party is None:
+            self._let_stand([mine for (mine,) in journeys])
+        return journeys
+
+    def _let_stand(self, journeys: list[Journey]) -> None:
+        """See to it that pairs are kept for those who ask for them again and again, where both of them find them."""
+        for journey in journeys:
+            for bank, stand in journey.stands:
+                units = stand.units
+                ways = [journeys[unit].finds(bank, stand.bits, sum(units) - unit) for unit in units]
+                if None in ways:
+                    continue
+                pairs = Pairs((units[0], units[1]), self._newest)
+                for unit, way in zip(units, ways, strict=True):
+                    if way is not None:
+                        journeys[unit].keep(bank, way, stand.bits, pairs)
+                stand.take(pairs)
+                self._stands.append(stand)
+                self._pairs.append(pairs)
 
     def _journey(self, unit: int, tree: list[tuple[tuple[Hop, ...], tuple[int, ...]]]) -> list[Journey]:
         roots = [(self._hopping(hops, bank), word(self._always[unit][bank])) for hops, bank in tree]
@@ -211,6 +236,7 @@ class Routes(AtOnce):
         """
         if not len(block):
             return
+        self._combined = block
         if self._turn is None or self._turn.released is not released:
             self._turn = Turn(len(self.windows), released)
         masks = [self._begin(unit, block, bank) for bank in self._banks]
@@ -229,8 +255,15 @@ class Routes(AtOnce):
                     yield self._taken(query)
                     break
 
+    def entered(self) -> None:
+        """Note that a call has begun."""
+        for pairs in self._pairs:
+            pairs.mark()
+
     def forget(self) -> None:
-        """Forget what was found and has not been yielded."""
+        """Forget what was found in a call that failed, and has not been yielded."""
+        for pairs in self._pairs:
+            pairs.cut()
         for mine in self._findings:
             for findings in mine:
                 findings.take()
@@ -265,6 +298,12 @@ class Routes(AtOnce):
 
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` wait in its window."""
+        if block.numbers is not None and len(block):
+            self._newest[unit] = max(self._newest[unit], int(block.numbers[-1]))
+            if block is not self._combined:  # they have met others elsewhere
+                self._newest[unit] = max(self._newest[unit], int(block.numbers.max()))
+                for pairs in self._pairs:
+                    pairs.start(self._newest)
         if len(block) > _FEW or not self._write(unit, block):
             super().insert(unit, block)
 
@@ -274,6 +313,8 @@ class Routes(AtOnce):
 
     def settle(self) -> None:
         """Arrange and merge what has been sealed."""
+        for stand in self._stands:
+            stand.tidy(self._newest)
         if self.orders.revisit():
             self._journeys = self._plan_hops()
         super().settle()
