@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -216,13 +217,13 @@ class Part(Mapping[int, Member]):
 
     def put_places(self, members: list[int], into: list[int]) -> None:
         """Say where the columns of members are, as :func:`crosswind.kernel.gather.fill_message_of` has it."""
-        step = self._matrix.strides[0]
+        step, base, count = self._matrix.strides[0], self._base, self._count
         for unit in members:
-            at = self._base + 2 * step * self._places[unit]
+            at = base + 2 * step * self._places[unit]
             if unit == self._source:
-                into += (*self._block.place, 0, at + step, self._count)
+                into += (*self._block.place, 0, at + step, count)
             else:
-                into += (*self._homes[unit].place, at, at + step, self._count)
+                into += (*self._homes[unit].place, at, at + step, count)
 
     def __getitem__(self, unit: int) -> Member:
         place, step = 2 * self._places[unit], self._matrix.strides[0]
@@ -338,19 +339,15 @@ class Materialiser:
 
     def table_at(self, sources: list[int], count: int) -> pa.Table:
         """Return ``count`` rows, given where the values of each of ``plain_columns`` are (a :data:`Source` each)."""
-        from crosswind.kernel.gather import fill_message
-
         form = self._form
         if form is None:
             raise LookupError("rows that are not plain have to be fetched column by column")
         memory = form.memory(count)
-        fill_message(memory.address, form.record, count, sources)
+        self._fill(memory.address, form.record, count, np.array(sources, dtype=np.int64))
         return form.read(memory)
 
     def _plain_table(self, form: Form, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table | None:
         """Return the rows if they are plain columns without nulls, else None."""
-        from crosswind.kernel.gather import fill_message_of
-
         members = self._members
         places: list[int] = []
         for part in parts:
@@ -363,9 +360,20 @@ class Materialiser:
                     return None
                 place.put_place(places)
         memory = form.memory(count)
-        if not fill_message_of(memory.address, form.record, count, places, len(members)):
-            return None
-        return form.read(memory)
+        table = np.array(places, dtype=np.int64)
+        return form.read(memory) if self._fill_of(memory.address, form.record, count, table, len(members)) else None
+
+    @cached_property
+    def _fill(self) -> Callable[..., None]:
+        from crosswind.kernel.gather import fill_message
+
+        return fill_message()
+
+    @cached_property
+    def _fill_of(self) -> Callable[..., bool]:
+        from crosswind.kernel.gather import fill_message_of
+
+        return fill_message_of()
 
     def _gather(self, parts: Sequence[Mapping[int, Place]], count: int) -> dict[tuple[int, str], pa.Array]:
         """Return all columns that are plain and have no nulls, fetched at one go."""

@@ -179,24 +179,27 @@ def gather_columns(jobs: list[int], memory: int) -> None:
     _columns_kernel().gather(np.array(jobs, dtype=np.int64).reshape(-1, 7), memory)
 
 
-def fill_message(memory: int, form: _Array, count: int, sources: list[int]) -> None:
-    """Write a message of ``count`` rows to address ``memory``; ``form`` is the record of a Form.
+def fill_message() -> Callable[[int, _Array, int, _Array], None]:
+    """Return what writes a message to an address: given it, the record of a Form, the number of rows, and sources.
 
     The source of a column is the first four numbers of a job of :func:`gather_columns`.
     """
-    _columns_kernel().fill(memory, form, count, np.array(sources, dtype=np.int64))
+    kernel: Callable[[int, _Array, int, _Array], None] = _columns_kernel().fill
+    return kernel
 
 
-def fill_message_of(memory: int, form: _Array, count: int, places: list[int], members: int) -> bool:
-    """Write a message of ``count`` rows whose columns are those of ``members``, in some parts; False: there are nulls.
+def fill_message_of() -> Callable[[int, _Array, int, _Array, int], bool]:
+    """Return what writes a message with columns of some members, in some parts; what it returns says whether it could.
 
-    The source of a column, in the form, is a member and which of its columns (-1: its times). ``places`` has seven
-    numbers for each member of each part: address of a table of where columns are, bytes in it from one to the next,
+    It is given an address, the record of a Form, the number of rows, places, and how many members there are. The
+    source of a column, in the form, is a member and which of its columns (-1: its times). There are seven
+    places for each member of each part: address of a table of where columns are, bytes in it from one to the next,
     address of the times, of what says by column whether there are nulls, of the numbers of basic windows, of the
     rows, and how many these are. Without numbers of basic windows (0) the table has the columns themselves, else of
-    each the addresses in all basic windows.
+    each the addresses in all basic windows. Where there are nulls it cannot.
     """
-    return bool(_columns_kernel().fill_parts(memory, form, count, np.array(places, dtype=np.int64), members))
+    kernel: Callable[[int, _Array, int, _Array, int], bool] = _columns_kernel().fill_parts
+    return kernel
 
 
 def gather_text(addresses: _Array, texts: _Array, windows: _Array, rows: _Array) -> tuple[_Array, _Array]:
