@@ -102,7 +102,7 @@ class EngineConfig:
         if self.basic_window is None:
             yield
             return
-        from crosswind.engine import cell, grid, handshake, journey, ops, session
+        from crosswind.engine import cell, grid, handshake, journey, ops, session, standing
 
         small = {name: partial(_with_basic_window, getattr(session, name), self.basic_window) for name in JOINS}
         with (
@@ -113,6 +113,8 @@ class EngineConfig:
             patch.object(handshake, "BATCH", 2),
             patch.object(journey, "ROOM", 32 if self.basic_window > 4 else 200),
             patch.object(ops, "RESULTS_ROOM", 3),
+            patch.object(standing, "PAIRS_ROOM", 2),
+            patch.object(standing, "PAIRS_MOST", 32 if self.basic_window > 4 else 1 << 12),
         ):
             yield
 

@@ -38,7 +38,7 @@ def oracle_rows(windows: dict[str, tuple[str, Window]], tables: dict[str, pa.Tab
         "R.a = S.c AND (R.b = S.d OR S.d = T.e)",
     ],
 )
-@pytest.mark.parametrize("kind", ["range", "mixed"])
+@pytest.mark.parametrize("kind", ["range", "mixed", "rows"])
 def test_three_streams(engine: EngineConfig, condition: str, kind: str):
     windows = {
         "range": {
@@ -50,6 +50,11 @@ def test_three_streams(engine: EngineConfig, condition: str, kind: str):
             "R": ("RANGE 6", Window("range", 6)),
             "S": ("ROWS 9", Window("rows", count=9)),
             "T": ("ROWS 4", Window("rows", count=4)),
+        },
+        "rows": {
+            "R": ("ROWS 12", Window("rows", count=12)),
+            "S": ("ROWS 9", Window("rows", count=9)),
+            "T": ("ROWS 20", Window("rows", count=20)),
         },
     }[kind]
     tables = make_tables(3)

@@ -14,9 +14,9 @@ import numpy as np
 from crosswind.engine.ops import Home, Op
 from crosswind.window.vector import address
 
-__all__ = ["Keep", "Pairs", "Stand"]
+__all__ = ["PAIRS_MOST", "PAIRS_ROOM", "Keep", "Pairs", "Stand"]
 
-_ROOM = 256
+PAIRS_ROOM = 256
 """Pairs that there is room for in the beginning."""
 
 PAIRS_MOST = 1 << 16
@@ -30,9 +30,9 @@ class Pairs:
         self.units = units
         self.words = np.zeros(4, dtype=np.int64)
         self.at = address(self.words)
-        self._make_room(_ROOM)
+        self._make_room(PAIRS_ROOM)
         self._mark = 0
-        self._tidy_from = _ROOM
+        self._tidy_from = PAIRS_ROOM
         self.start(newest)
 
     def start(self, newest: Sequence[int]) -> None:
@@ -74,7 +74,7 @@ class Pairs:
             left = known[:, (known[1] >= oldest[0]) & (known[2] >= oldest[1])]
             self._matrix[:, : left.shape[1]] = left
             self.words[2] = left.shape[1]
-            self._tidy_from = 2 * left.shape[1] + _ROOM
+            self._tidy_from = 2 * left.shape[1] + PAIRS_ROOM
         self._mark = int(self.words[2])
 
     def _make_room(self, room: int) -> None:
