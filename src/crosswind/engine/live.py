@@ -20,7 +20,7 @@ from crosswind.engine.express import FEW, Express
 from crosswind.engine.intake import Intake
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outer import Outer
-from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of
+from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of, tables
 from crosswind.engine.routes import Routes
 from crosswind.engine.show import stats_html
 from crosswind.engine.spans import Wait, spans_of
@@ -589,8 +589,8 @@ class LiveJoin:
                 if release is not None:
                     results += self._join_release(unit, release, released)
         if isinstance(self._strategy, Routes):
-            for found in self._strategy.complete(range(len(self._plan.queries))):
-                results += self._rows(found.query, found.parts, found.count, None)
+            every = self._strategy.complete(range(len(self._plan.queries)))
+            results += self._rows_of_all([(found.query, found.parts, found.count) for found in every])
         if self._outer is not None:
             results += self._close(self._outer, marks)
         self._expire(marks)
@@ -686,6 +686,13 @@ class LiveJoin:
         times = [np.maximum.reduce([p.times for p in places.values() if not isinstance(p, Absent)]) for places in parts]
         self._ordered[query].hold(np.concatenate(times), table)
         return []
+
+    def _rows_of_all(self, found: list[tuple[int, Sequence[Mapping[int, Place]], int]]) -> Results:
+        """Make rows of the results of several queries, at one go if there is no order."""
+        if self._ordered is not None or self._admission.sheds:
+            return [made for query, parts, count in found for made in self._rows(query, parts, count, None)]
+        made = tables([(self._materialisers[query], parts, count) for query, parts, count in found])
+        return [(query, table) for (query, _, _), table in zip(found, made, strict=True)]
 
     def _rows_of(self, unit: int, block: Block, matches: Matches) -> pa.Table:
         """Make the rows of matches; workers may call this beside each other."""

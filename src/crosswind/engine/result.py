@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from crosswind.window.join_window import Residents
 from crosswind.window.replicas import Joint
 from crosswind.window.vector import Layout, Vector, address
 
-__all__ = ["Absent", "Found", "Materialiser", "Member", "Part", "Place", "Taken", "gather", "pair_of"]
+__all__ = ["Absent", "Found", "Materialiser", "Member", "Part", "Place", "Taken", "gather", "pair_of", "tables"]
 
 
 def gather(
@@ -304,12 +304,12 @@ class Materialiser:
 
     def table(self, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table:
         """Return the rows of ``count`` results whose members, by unit, are at the places in ``parts``."""
+        return tables([(self, parts, count)])[0]
+
+    def table_by_column(self, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table:
+        """Return the rows, whatever their columns are."""
         if not count:
             return pa.Table.from_batches([], schema=self.schema)
-        if self._form is not None:
-            made = self._plain_table(self._form, parts, count)
-            if made is not None:
-                return made
         columns = self._gather(parts, count)
 
         def fetch(role: int, name: str) -> pa.Array:
@@ -346,34 +346,34 @@ class Materialiser:
         self._fill(memory.address, form.record, count, np.array(sources, dtype=np.int64))
         return form.read(memory)
 
-    def _plain_table(self, form: Form, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table | None:
-        """Return the rows if they are plain columns without nulls, else None."""
-        members = self._members
-        places: list[int] = []
+    def put_job(
+        self, parts: Sequence[Mapping[int, Place]], count: int, jobs: list[int]
+    ) -> tuple[Form, pa.Buffer] | None:
+        """Add what makes these rows to ``jobs``, if they are plain columns; return what to read them with and where."""
+        form, members = self._form, self._members
+        if form is None or not count:
+            return None
+        at = len(jobs)
+        memory = form.memory(count)
+        jobs += (0, memory.address, form.at, len(form.record), count, len(members), 0)
         for part in parts:
             if isinstance(part, Part):
-                part.put_places(members, places)
+                part.put_places(members, jobs)
                 continue
             for role in members:
                 place = part[role]
                 if isinstance(place, Absent):
+                    del jobs[at:]
                     return None
-                place.put_place(places)
-        memory = form.memory(count)
-        table = np.array(places, dtype=np.int64)
-        return form.read(memory) if self._fill_of(memory.address, form.record, count, table, len(members)) else None
+                place.put_place(jobs)
+        jobs[at + 6] = len(jobs) - at - 7
+        return form, memory
 
     @cached_property
     def _fill(self) -> Callable[..., None]:
         from crosswind.kernel.gather import fill_message
 
         return fill_message()
-
-    @cached_property
-    def _fill_of(self) -> Callable[..., bool]:
-        from crosswind.kernel.gather import fill_message_of
-
-        return fill_message_of()
 
     def _gather(self, parts: Sequence[Mapping[int, Place]], count: int) -> dict[tuple[int, str], pa.Array]:
         """Return all columns that are plain and have no nulls, fetched at one go."""
@@ -441,6 +441,35 @@ class Materialiser:
             )
         computed = dict(zip(kernel_made, made, strict=True))
         return computed | {expr: leaves[expr] for expr in self._computed if is_leaf(expr)}
+
+
+Asked = tuple[Materialiser, Sequence[Mapping[int, Place]], int]
+"""Who makes rows, where the members of results are, and how many these are."""
+
+
+def tables(asked: Sequence[Asked]) -> list[pa.Table]:
+    """Return rows of several queries, made at one go as far as they are plain."""
+    jobs: list[int] = []
+    heads, planned = [], []
+    for materialiser, parts, count in asked:
+        heads.append(len(jobs))
+        planned.append(materialiser.put_job(parts, count, jobs))
+    done: list[int] = []
+    if jobs:
+        table = np.array(jobs, dtype=np.int64)
+        _filler()(table)
+        done = table.tolist()
+    return [
+        plan[0].read(plan[1]) if plan is not None and done[head] else one[0].table_by_column(one[1], one[2])
+        for one, plan, head in zip(asked, planned, heads, strict=True)
+    ]
+
+
+@cache
+def _filler() -> Callable[[npt.NDArray[np.int64]], None]:
+    from crosswind.kernel.gather import fill_messages
+
+    return fill_messages()
 
 
 def _chained(arrays: list[pa.Array]) -> pa.Array:

@@ -62,6 +62,7 @@ class Form:
         rows, the rows of the first column, and where that is (the others follow); for each column bytes of a value and
         source; the head.
         """
+        self.at = self.record.__array_interface__["data"][0]
 
     def memory(self, count: int) -> pa.Buffer:
         """Return memory for a message of ``count`` rows."""

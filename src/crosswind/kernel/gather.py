@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from crosswind.kernel.jit import load_source
 
-__all__ = ["fill_message", "fill_message_of", "gather_columns", "gather_text", "gather_width"]
+__all__ = ["fill_message", "fill_messages", "gather_columns", "gather_text", "gather_width"]
 
 _Array = npt.NDArray[Any]
 
@@ -24,6 +24,7 @@ _HEAD = '''"""Columns of matched tuples, fetched from their basic windows."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
+from crosswind.kernel.ring import vector_at
 from crosswind.kernel.runtime import fetch, store
 
 '''
@@ -106,7 +107,7 @@ def fill(memory, form, count, sources):
         at += (form[6 + 3 * c] * count + 63) & -64
 
 
-@jit("boolean(int64, int64[::1], int64, int64[::1], int64)")
+@jit()
 def fill_parts(memory, form, count, places, members):
     begin = begin_message(memory, form, count)
     for c in range(form[1]):
@@ -124,6 +125,17 @@ def fill_parts(memory, form, count, places, members):
             at += width * size
         begin += (width * count + 63) & -64
     return True
+
+
+@jit("void(int64[::1])")
+def fill_all(jobs):
+    at = 0
+    while at < jobs.shape[0]:
+        begin = at + 7
+        form, end = vector_at(jobs[at + 2], jobs[at + 3]), begin + jobs[at + 6]
+        if fill_parts(jobs[at + 1], form, jobs[at + 4], jobs[begin:end], jobs[at + 5]):
+            jobs[at] = 1
+        at = end
 """
 _TEXT = """
 @jit("int64(int64[::1], int64[::1], int64[::1], int64)")
@@ -188,17 +200,18 @@ def fill_message() -> Callable[[int, _Array, int, _Array], None]:
     return kernel
 
 
-def fill_message_of() -> Callable[[int, _Array, int, _Array, int], bool]:
-    """Return what writes a message with columns of some members, in some parts; what it returns says whether it could.
+def fill_messages() -> Callable[[_Array], None]:
+    """Return what writes messages with columns of some members, in some parts, given jobs one behind the other.
 
-    It is given an address, the record of a Form, the number of rows, places, and how many members there are. The
-    source of a column, in the form, is a member and which of its columns (-1: its times). There are seven
-    places for each member of each part: address of a table of where columns are, bytes in it from one to the next,
-    address of the times, of what says by column whether there are nulls, of the numbers of basic windows, of the
-    rows, and how many these are. Without numbers of basic windows (0) the table has the columns themselves, else of
-    each the addresses in all basic windows. Where there are nulls it cannot.
+    A job is seven numbers: 0, which becomes 1 when it is done (where there are nulls it cannot be); the address to
+    write to; address and length of the record of a Form; rows; members; how many places follow. The source of a
+    column, in the form, is a member and which of its columns (-1: its times). There are seven places for each
+    member of each part: address of a table of where columns are, bytes in it from one to the next, address of the
+    times, of what says by column whether there are nulls, of the numbers of basic windows, of the rows, and how
+    many these are. Without numbers of basic windows (0) the table has the columns themselves, else of each the
+    addresses in all basic windows.
     """
-    kernel: Callable[[int, _Array, int, _Array, int], bool] = _columns_kernel().fill_parts
+    kernel: Callable[[_Array], None] = _columns_kernel().fill_all
     return kernel
 
 
