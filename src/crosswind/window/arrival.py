@@ -104,7 +104,9 @@ class Sorter:
         if (times[1:] >= times[:-1]).all():  # as they mostly come: only what stays is copied, lest it hold the rest
             count = int(np.searchsorted(times, min(limit, INT64_MAX), side="right"))
             self.held[unit] = [whole.take(np.arange(count, len(whole)))] if count < len(whole) else []
-            return whole.slice(0, count) if count < len(whole) else whole
+            ready = whole.slice(0, count) if count < len(whole) else whole
+            ready.ends = (int(times[0]), int(times[count - 1]))
+            return ready
         order = np.argsort(times, kind="stable")
         count = int(np.searchsorted(times[order], min(limit, INT64_MAX), side="right"))
         self.held[unit] = []
@@ -124,7 +126,7 @@ class Sorter:
             else:
                 side: Literal["left", "right"] = "right" if k < unit else "left"
                 before.append(bases[k] + np.searchsorted(other.times, block.times, side=side).astype(np.int64))
-        return Release(Block(block.times, block.columns, numbers, block.keep), tuple(before), bases[unit])
+        return Release(Block(block.times, block.columns, numbers, block.keep, block.ends), tuple(before), bases[unit])
 
     @property
     def nbytes(self) -> int:
