@@ -12,11 +12,12 @@ import crosswind as cw
 from crosswind.engine import standing
 from crosswind.engine.result import Materialiser
 from crosswind.io.message import Form
-from crosswind.kernel.arrange import hash_keys
+from crosswind.kernel.arrange import hash_keys, link_tuples
 from crosswind.kernel.follow import Op as Words
 from crosswind.kernel.gather import fill_message
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
+from crosswind.window.links import Linking
 from crosswind.window.vector import Layout, Storage, Vector, address
 from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
 
@@ -122,7 +123,9 @@ def test_equals_are_linked_the_last_one_first(seed: int):
     rng = np.random.default_rng(seed)
     keys = 1 + seed % 2
     dtypes = ["int32", "int64"][:keys]
-    basic = BasicWindow(tuple(Layout(Storage.FIXED, dtype) for dtype in dtypes), 64, True, tuple(range(keys)))
+    basic = BasicWindow(
+        tuple(Layout(Storage.FIXED, dtype) for dtype in dtypes), 64, True, Linking(tuple(range(keys)), link_tuples)
+    )
     known: list[np.ndarray] = [np.empty(0, dtype=dtype) for dtype in dtypes]
     number = 0
     while basic.length < 60:

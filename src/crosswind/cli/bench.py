@@ -217,8 +217,8 @@ def queries(as_json: bool, **sizes: Any) -> None:
     """Measure many queries in one join, and joins of three streams.
 
     The nine queries of WJSP over R(a,b,c), S(d,e), T(f,g), values 0 to 255: one join against nine, in batches and a
-    tuple at a time. 64 similar bands against one. Three streams in one join against a tree of two joins, and on two
-    workers.
+    tuple at a time, with longest windows of a quarter, half, all and twice of --window. 64 similar bands against one.
+    Three streams in one join against a tree of two joins, and on two workers.
     """
     _run("queries", sizes, as_json)
 

@@ -207,6 +207,8 @@ class Routes(AtOnce):
 
     def _copy(self, unit: int, name: _Name, own: tuple[int, ...]) -> None:
         """Keep a copy of a window that is searched by the keys ``own``; by hashes of some, if those are asked for."""
+        from crosswind.kernel.arrange import link_tuples
+
         keys, equal = name
         dimensions = self._plan.accesses[unit].dimensions
         index = Index(tuple(replace(dimensions[k], equality=equal and k in keys) for k in own), self._choice)
@@ -214,7 +216,8 @@ class Routes(AtOnce):
         if linked:
             index.link()
         capacity = _capacity(self._basic_window, self._waits[unit], linked)
-        self._copies[unit][name] = (self.windows[unit].add(own, index, capacity, linked), own, index)
+        number = self.windows[unit].add(own, index, capacity, link_tuples if linked else None)
+        self._copies[unit][name] = (number, own, index)
 
     def _hopping(self, hops: tuple[Hop, ...], bank: tuple[int, ...]) -> list[Hopping]:
         made = []
@@ -308,8 +311,11 @@ class Routes(AtOnce):
             super().insert(unit, block)
 
     def _write(self, unit: int, block: Block) -> bool:
+        from crosswind.kernel.arrange import put_into_copies
+
         window: Replicas = self.windows[unit]
-        return window.write(block, block.ends or (int(block.times.min()), int(block.times.max())))
+        ends = block.ends or (int(block.times.min()), int(block.times.max()))
+        return window.write(block, ends, put_into_copies)
 
     def settle(self) -> None:
         """Arrange and merge what has been sealed."""

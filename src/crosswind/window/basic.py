@@ -16,7 +16,7 @@ import pyarrow as pa
 from crosswind.plan.keys import PAD
 from crosswind.plan.physical import Storage
 from crosswind.window.block import Block
-from crosswind.window.links import Links
+from crosswind.window.links import Linking, Links
 from crosswind.window.vector import Layout, Vector, address, all_valid
 
 __all__ = ["BasicWindow"]
@@ -131,12 +131,12 @@ class BasicWindow:
         How many tuples it takes before it is sealed.
     numbered : bool
         Whether tuples carry sequence numbers (ROWS windows need them).
-    linked : tuple of int
-        The keys, if any, whose equals are to be linked (see :class:`Links`).
+    linked : Linking, optional
+        How equals are to be linked, if they are (see :class:`Links`).
     """
 
     def __init__(
-        self, layouts: tuple[Layout, ...], capacity: int, numbered: bool, linked: tuple[int, ...] = ()
+        self, layouts: tuple[Layout, ...], capacity: int, numbered: bool, linked: Linking | None = None
     ) -> None:
         self.capacity = capacity
         self.length = 0
@@ -146,7 +146,9 @@ class BasicWindow:
         self.time_min = np.iinfo(np.int64).max
         self.time_max = np.iinfo(np.int64).min
         self._buffers = [_Buffer(layout, capacity) for layout in layouts]
-        self.links = Links(capacity, [self._buffers[k].values for k in linked]) if linked else None
+        self.links: Links | None = None
+        if linked is not None:
+            self.links = Links(capacity, [self._buffers[k].values for k in linked.keys], linked.link)
         self._layout_changes = -1
         self.arrangement = None
         self.description = None

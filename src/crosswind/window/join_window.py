@@ -11,6 +11,7 @@ import numpy.typing as npt
 from crosswind.plan.physical import RUN_DIMENSION, RUN_HEAD, RUN_MAX
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
+from crosswind.window.links import Linking
 from crosswind.window.run import Description, Run
 from crosswind.window.vector import Layout, address
 
@@ -172,8 +173,8 @@ class JoinWindow:
         Arranges sealed basic windows; without one they stay as they came.
     uniform : bool
         Whether all basic windows have one size, whatever comes at once.
-    linked : tuple of int
-        The keys, if any, whose equals are linked: basic windows stay as they came.
+    linked : Linking, optional
+        How equals are linked, if they are: basic windows stay as they came.
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class JoinWindow:
         numbered: bool,
         arranger: Arranger | None = None,
         uniform: bool = False,
-        linked: tuple[int, ...] = (),
+        linked: Linking | None = None,
     ) -> None:
         self.layouts = layouts
         self._uniform = uniform
@@ -192,7 +193,7 @@ class JoinWindow:
         self.numbered = numbered
         self._keys = keys
         self.released = 0
-        self._arranger = None if linked else arranger
+        self._arranger = None if linked is not None else arranger
         self._linked = linked
         self._items: list[Resident] = []
         self._arranged = 0
@@ -221,7 +222,11 @@ class JoinWindow:
             last = self._items[-1] if self._items else None
             if not isinstance(last, BasicWindow) or last.sealed:
                 # a large batch makes one basic window, if that is a small part of the whole
-                large = 0 if self._uniform or self._linked else min(len(block) - start, len(self) // _SHARE, RUN_MAX)
+                large = (
+                    0
+                    if self._uniform or self._linked is not None
+                    else min(len(block) - start, len(self) // _SHARE, RUN_MAX)
+                )
                 room = max(self.capacity, large)
                 last = BasicWindow(self.layouts, room, self.numbered, self._linked)
                 self._items.append(last)

@@ -7,14 +7,26 @@ hashes says which tuple came last, and each tuple which one of its hash came bef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from crosswind.window.vector import address
 
-__all__ = ["Links"]
+__all__ = ["Linking", "Links"]
+
+
+@dataclass(frozen=True)
+class Linking:
+    """Which keys are compared for equality, all of them, and who links tuples.
+
+    The latter is given where the record of links is, and which tuples have come: the first, and the one after the last.
+    """
+
+    keys: tuple[int, ...]
+    link: Callable[[int, int, int], None]
 
 
 class Links:
@@ -26,10 +38,17 @@ class Links:
         How many tuples there can be.
     keys : sequence of array
         The keys that are compared for equality, all of them, where the basic window keeps them.
+    link : callable
+        Links tuples, as :class:`Linking` has it.
     """
 
-    def __init__(self, capacity: int, keys: Sequence[npt.NDArray[np.signedinteger]]) -> None:
-        self._keys = keys
+    def __init__(
+        self,
+        capacity: int,
+        keys: Sequence[npt.NDArray[np.signedinteger]],
+        link: Callable[[int, int, int], None],
+    ) -> None:
+        self._keys, self._link = keys, link
         cells = 1 << max(4, capacity.bit_length())
         self._last = np.full(cells, -1, dtype=np.int32)
         self._before = np.empty(capacity, dtype=np.int32)
@@ -46,9 +65,7 @@ class Links:
 
     def take(self, start: int, stop: int) -> None:
         """Link the tuples from ``start`` to ``stop``, which have come."""
-        from crosswind.kernel.arrange import link_tuples
-
-        link_tuples(self.at, start, stop)
+        self._link(self.at, start, stop)
 
     def cut(self, length: int) -> None:
         """Forget all but the first ``length`` tuples."""

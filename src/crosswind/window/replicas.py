@@ -8,11 +8,14 @@ first, and in how their runs are arranged.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.join_window import Arranger, JoinWindow, Mark, Residents
+from crosswind.window.links import Linking
 from crosswind.window.vector import Layout, Vector, address
 
 __all__ = ["Joint", "Replicas"]
@@ -39,14 +42,20 @@ class Replicas:
         self._orders: list[tuple[int, ...]] = []
         self._writing: _Writing | None = None
 
-    def add(self, own: tuple[int, ...], arranger: Arranger | None, capacity: int, linked: bool = False) -> int:
-        """Keep a copy that is searched by the keys ``own``, of whose equals are linked; return its number."""
+    def add(
+        self,
+        own: tuple[int, ...],
+        arranger: Arranger | None,
+        capacity: int,
+        link: Callable[[int, int, int], None] | None = None,
+    ) -> int:
+        """Keep a copy that is searched by the keys ``own``, whose equals are linked by ``link``; return its number."""
         rest = tuple(k for k in range(self._keys) if k not in own)
         order = (*own, *rest, *range(self._keys, len(self._layouts)))
         layouts = tuple(self._layouts[k] for k in order)
         blocks = self.blocks()
-        links = tuple(range(len(own))) if linked else ()
-        copy = JoinWindow(layouts, capacity, len(own), self._numbered, arranger if own else None, linked=links)
+        linked = None if link is None else Linking(tuple(range(len(own))), link)
+        copy = JoinWindow(layouts, capacity, len(own), self._numbered, arranger if own else None, linked=linked)
         self._copies.append(copy)
         self._orders.append(order)
         self._writing = None
@@ -116,13 +125,12 @@ class Replicas:
         """Return the basic windows of one copy as kernels see them."""
         return self._copies[copy].residents()
 
-    def write(self, block: Block, ends: tuple[int, int]) -> bool:
+    def write(self, block: Block, ends: tuple[int, int], put: Callable[..., None]) -> bool:
         """Write tuples straight into all copies, if they are bare and there is room; False: they have to be appended.
 
-        Their sequence numbers rise; ``ends`` are the least and the greatest time.
+        Their sequence numbers rise; ``ends`` are the least and the greatest time. ``put`` writes them, and
+        links them, as :func:`crosswind.kernel.arrange.put_into_copies` does.
         """
-        from crosswind.kernel.arrange import put_into_copies
-
         count = len(block)
         if self._writing is None or not self._writing.is_open(count):
             self._writing = _Writing.of(self._copies, self._orders, count)
@@ -131,7 +139,7 @@ class Replicas:
             return False
         columns, _, times, _ = block.place
         numbers = 0 if block.numbers is None else address(block.numbers)
-        put_into_copies(writing.jobs, writing.copies, columns, times, numbers, count)
+        put(writing.jobs, writing.copies, columns, times, numbers, count)
         for copy, _ in writing.places:
             copy.take_in(count, ends)
         return True
