@@ -463,6 +463,7 @@ def test_a_call_that_fails_halfway_can_be_repeated(live):
 
 INTERRUPTED = """
 import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let what runs in the background ignore it
 import numpy as np, pyarrow as pa, crosswind as cw
 schemas = {s: pa.schema([("x", pa.int32()), ("ts", pa.int64())]) for s in "RS"}
 batch = {"x": np.arange(100_000, dtype=np.int32) * 7 % 9973, "ts": np.zeros(100_000, dtype=np.int64)}
