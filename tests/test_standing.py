@@ -14,7 +14,7 @@ from crosswind.engine.result import Materialiser
 from crosswind.io.message import Form
 from crosswind.kernel.arrange import hash_keys, link_tuples
 from crosswind.kernel.follow import Op as Words
-from crosswind.kernel.gather import fill_message
+from crosswind.kernel.gather import fill_messages
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.links import Linking
@@ -175,7 +175,9 @@ def test_rows_are_read_from_messages(count: int, columns: int):
     form = Form(schema, [(0, 0)] * columns)
     memory = form.memory(count)
     sources = [number for some in values for number in (address(some), 0, 0, address(order))]
-    fill_message()(memory.address, form.record, count, np.array(sources, dtype=np.int64))
+    job = np.array([0, memory.address, form.at, count, 0, len(sources), *sources], dtype=np.int64)
+    fill_messages()(address(job), len(job))
+    assert job[0] == 1
     made = form.read(memory)
     made.validate(full=True)
     del memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -343,7 +343,8 @@ class Materialiser:
         if form is None:
             raise LookupError("rows that are not plain have to be fetched column by column")
         memory = form.memory(count)
-        self._fill(memory.address, form.record, count, np.array(sources, dtype=np.int64))
+        job = np.array([0, memory.address, form.at, count, 0, len(sources), *sources], dtype=np.int64)
+        _filler()(address(job), len(job))
         return form.read(memory)
 
     def put_job(
@@ -355,7 +356,7 @@ class Materialiser:
             return None
         at = len(jobs)
         memory = form.memory(count)
-        jobs += (0, memory.address, form.at, len(form.record), count, len(members), 0)
+        jobs += (0, memory.address, form.at, count, len(members), 0)
         for part in parts:
             if isinstance(part, Part):
                 part.put_places(members, jobs)
@@ -366,14 +367,8 @@ class Materialiser:
                     del jobs[at:]
                     return None
                 place.put_place(jobs)
-        jobs[at + 6] = len(jobs) - at - 7
+        jobs[at + 5] = len(jobs) - at - 6
         return form, memory
-
-    @cached_property
-    def _fill(self) -> Callable[..., None]:
-        from crosswind.kernel.gather import fill_message
-
-        return fill_message()
 
     def _gather(self, parts: Sequence[Mapping[int, Place]], count: int) -> dict[tuple[int, str], pa.Array]:
         """Return all columns that are plain and have no nulls, fetched at one go."""
@@ -457,7 +452,7 @@ def tables(asked: Sequence[Asked]) -> list[pa.Table]:
     done: list[int] = []
     if jobs:
         table = np.array(jobs, dtype=np.int64)
-        _filler()(table)
+        _filler()(address(table), len(jobs))
         done = table.tolist()
     return [
         plan[0].read(plan[1]) if plan is not None and done[head] else one[0].table_by_column(one[1], one[2])
@@ -466,7 +461,7 @@ def tables(asked: Sequence[Asked]) -> list[pa.Table]:
 
 
 @cache
-def _filler() -> Callable[[npt.NDArray[np.int64]], None]:
+def _filler() -> Callable[[int, int], None]:
     from crosswind.kernel.gather import fill_messages
 
     return fill_messages()

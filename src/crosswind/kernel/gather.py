@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from crosswind.kernel.jit import load_source
 
-__all__ = ["fill_message", "fill_messages", "gather_columns", "gather_text", "gather_width"]
+__all__ = ["fill_messages", "gather_columns", "gather_text", "gather_width"]
 
 _Array = npt.NDArray[Any]
 
@@ -24,7 +24,6 @@ _HEAD = '''"""Columns of matched tuples, fetched from their basic windows."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.ring import vector_at
 from crosswind.kernel.runtime import fetch, store
 
 '''
@@ -59,7 +58,7 @@ def move_{bits}(base, table, which, rows, out, count):
 """
 _COLUMNS = """
 
-@jit()
+@jit("void(int64, int64, int64, int64, int64, int64, int64)")
 def move(width, base, table, which, rows, out, count):
     if width == 1:
         move_8(base, table, which, rows, out, count)
@@ -78,64 +77,51 @@ def gather(jobs, memory):
         move(jobs[q, 5], base, table, which, rows, memory + jobs[q, 4], jobs[q, 6])
 
 
-@jit()
-def begin_message(memory, form, count):
-    columns = form[1]
-    head = 6 + 3 * columns
-    for k in range(form[0]):
-        store(memory, k, form[head + k])
-    at = np.int64(0)
-    for c in range(columns):
-        size = form[6 + 3 * c] * count
-        store(memory, form[4] + 2 * c, count)
-        store(memory, form[5] + 4 * c, at)
-        store(memory, form[5] + 4 * c + 1, np.int64(0))
-        store(memory, form[5] + 4 * c + 2, at)
-        store(memory, form[5] + 4 * c + 3, size)
-        at += (size + 63) & -64
-    store(memory, form[2], at)
-    store(memory, form[3], count)
-    return memory + 8 * form[0]
-
-
-@jit("void(int64, int64[::1], int64, int64[::1])")
-def fill(memory, form, count, sources):
-    at = begin_message(memory, form, count)
-    for c in range(form[1]):
-        base, table, which, rows = sources[4 * c], sources[4 * c + 1], sources[4 * c + 2], sources[4 * c + 3]
-        move(form[6 + 3 * c], base, table, which, rows, at, count)
-        at += (form[6 + 3 * c] * count + 63) & -64
-
-
-@jit()
-def fill_parts(memory, form, count, places, members):
-    begin = begin_message(memory, form, count)
-    for c in range(form[1]):
-        width, member, index = form[6 + 3 * c], form[7 + 3 * c], form[8 + 3 * c]
-        at = begin
-        for p in range(7 * member, places.shape[0], 7 * members):
-            table, stride, times, nulls = places[p], places[p + 1], places[p + 2], places[p + 3]
-            which, rows, size = places[p + 4], places[p + 5], places[p + 6]
-            if index >= 0 and fetch(nulls, index, np.uint8) != 0:
-                return False
-            if which != 0:
-                move(width, 0, times if index < 0 else table + stride * index, which, rows, at, size)
-            else:
-                move(width, times if index < 0 else fetch(table, index, np.int64), 0, 0, rows, at, size)
-            at += width * size
-        begin += (width * count + 63) & -64
-    return True
-
-
-@jit("void(int64[::1])")
-def fill_all(jobs):
-    at = 0
-    while at < jobs.shape[0]:
-        begin = at + 7
-        form, end = vector_at(jobs[at + 2], jobs[at + 3]), begin + jobs[at + 6]
-        if fill_parts(jobs[at + 1], form, jobs[at + 4], jobs[begin:end], jobs[at + 5]):
-            jobs[at] = 1
-        at = end
+@jit("void(int64, int64)")
+def fill(jobs, words):
+    job, stop = jobs, jobs + 8 * words
+    while job < stop:
+        memory, form, count = fetch(job, 1, np.int64), fetch(job, 2, np.int64), fetch(job, 3, np.int64)
+        members, end = fetch(job, 4, np.int64), job + 48 + 8 * fetch(job, 5, np.int64)
+        size, columns = fetch(form, 0, np.int64), fetch(form, 1, np.int64)
+        for k in range(size):
+            store(memory, k, fetch(form, 6 + 3 * columns + k, np.int64))
+        begin = np.int64(0)
+        done = np.int64(1)
+        for c in range(columns):
+            width, index = fetch(form, 6 + 3 * c, np.int64), fetch(form, 8 + 3 * c, np.int64)
+            spot = fetch(form, 5, np.int64) + 4 * c
+            store(memory, fetch(form, 4, np.int64) + 2 * c, count)
+            store(memory, spot, begin)
+            store(memory, spot + 1, np.int64(0))
+            store(memory, spot + 2, begin)
+            store(memory, spot + 3, width * count)
+            at = memory + 8 * size + begin
+            begin += (width * count + 63) & -64
+            place = job + 48 + (56 * fetch(form, 7 + 3 * c, np.int64) if members else 32 * c)
+            while place < end:
+                base, table, which = np.int64(0), np.int64(0), np.int64(0)
+                if members == 0:
+                    base, table, which = fetch(place, 0, np.int64), fetch(place, 1, np.int64), fetch(place, 2, np.int64)
+                    rows, some = fetch(place, 3, np.int64), count
+                    place = end
+                else:
+                    columns_at, times = fetch(place, 0, np.int64), fetch(place, 2, np.int64)
+                    which, rows, some = fetch(place, 4, np.int64), fetch(place, 5, np.int64), fetch(place, 6, np.int64)
+                    if index >= 0 and fetch(fetch(place, 3, np.int64), index, np.uint8) != 0:
+                        done = np.int64(0)
+                        break
+                    if which != 0:
+                        table = times if index < 0 else columns_at + fetch(place, 1, np.int64) * index
+                    else:
+                        base = times if index < 0 else fetch(columns_at, index, np.int64)
+                    place += 56 * members
+                move(width, base, table, which, rows, at, some)
+                at += width * some
+        store(memory, fetch(form, 2, np.int64), begin)
+        store(memory, fetch(form, 3, np.int64), count)
+        store(job, 0, done)
+        job = end
 """
 _TEXT = """
 @jit("int64(int64[::1], int64[::1], int64[::1], int64)")
@@ -191,27 +177,20 @@ def gather_columns(jobs: list[int], memory: int) -> None:
     _columns_kernel().gather(np.array(jobs, dtype=np.int64).reshape(-1, 7), memory)
 
 
-def fill_message() -> Callable[[int, _Array, int, _Array], None]:
-    """Return what writes a message to an address: given it, the record of a Form, the number of rows, and sources.
+def fill_messages() -> Callable[[int, int], None]:
+    """Return what writes messages: it is given where jobs are, one behind the other, and how many numbers they have.
 
-    The source of a column is the first four numbers of a job of :func:`gather_columns`.
+    A job is six numbers: one that becomes 1 if it could be done (where there are nulls it cannot); the address to
+    write to; that of the record of a Form; rows; members; how many places follow.
+
+    The source of a column, in the form, is a member and which of its columns (-1: its times). There are seven places
+    for each member of each part: address of a table of where columns are, bytes in it from one to the next, address
+    of the times, of what says by column whether there are nulls, of the numbers of basic windows, of the rows, and
+    how many these are. Without numbers of basic windows (0) the table has the columns themselves, else of each the
+    addresses in all basic windows. Or there are no members: then there are four places for each column, the first
+    four numbers of a job of :func:`gather_columns`.
     """
-    kernel: Callable[[int, _Array, int, _Array], None] = _columns_kernel().fill
-    return kernel
-
-
-def fill_messages() -> Callable[[_Array], None]:
-    """Return what writes messages with columns of some members, in some parts, given jobs one behind the other.
-
-    A job is seven numbers: 0, which becomes 1 when it is done (where there are nulls it cannot be); the address to
-    write to; address and length of the record of a Form; rows; members; how many places follow. The source of a
-    column, in the form, is a member and which of its columns (-1: its times). There are seven places for each
-    member of each part: address of a table of where columns are, bytes in it from one to the next, address of the
-    times, of what says by column whether there are nulls, of the numbers of basic windows, of the rows, and how
-    many these are. Without numbers of basic windows (0) the table has the columns themselves, else of each the
-    addresses in all basic windows.
-    """
-    kernel: Callable[[_Array], None] = _columns_kernel().fill_all
+    kernel: Callable[[int, int], None] = _columns_kernel().fill
     return kernel
 
 
