@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from fractions import Fraction
 from itertools import pairwise
 from operator import eq, ge, gt, le, lt
@@ -18,17 +17,14 @@ import pytest
 
 import crosswind as cw
 from crosswind.engine.index import Index
-from crosswind.engine.probe import Scratch, pair_spec
+from crosswind.engine.probe import Scratch
 from crosswind.kernel.arrange import grid_cells, group, hash_cells, hash_keys, hash_texts, hash_wides
-from crosswind.kernel.box import box_kernel, box_source
-from crosswind.kernel.emit import Facts
+from crosswind.kernel.box import box_kernel
 from crosswind.kernel.gather import gather_text, gather_width
 from crosswind.kernel.jit import load_source
 from crosswind.kernel.runtime import text_equal
-from crosswind.kernel.scan import PairSpec, scan_source
 from crosswind.plan.compile import compile_plan
 from crosswind.plan.keys import PAD, encode, first_and_last, value_of
-from crosswind.plan.lanes import is_vectorised
 from crosswind.plan.physical import Storage
 from crosswind.query import parse
 from crosswind.query.types import DOUBLE, Kind, SqlType
@@ -242,69 +238,7 @@ def test_candidates_of_boxes(kind, room, flags):
         assert set(found) == wanted
 
 
-def test_wide_registers_compare_the_keys(monkeypatch, tmp_path):
-    """The machine code of the inner loop, not our hopes: packed comparisons on 256-bit (or wider) registers."""
-    from llvmlite import binding
-
-    features = binding.get_host_cpu_features()
-    if not features.get("avx2"):
-        pytest.skip("not an x86-64 processor with AVX2")
-    monkeypatch.setenv("CROSSWIND_CACHE_DIR", str(tmp_path))  # Numba shows only what it has compiled itself
-    module = load_source(box_source((32, 32), BLOCK) + "# to be looked at\n")
-    functions = [f for f in vars(module).values() if hasattr(f, "inspect_asm")]
-    lines = "\n".join(text for f in functions for text in f.inspect_asm().values()).splitlines()
-    compares = re.compile(r"\bvp(cmp\w*|minu[bwd]|maxu[bwd]|subus[bw])\s.*%[yz]mm")
-    packed = [line for line in lines if compares.search(line)]
-    # 32 keys in two dimensions are at least four registers of 512 bits.
-    assert len(packed) >= 4, "\n".join(lines)
-    subtractions = [line for line in lines if re.search(r"\bvp(sub|add)\w*\s.*%[yz]mm", line)]
-    assert subtractions, "the lower end of a range is taken off 8 keys at a time"
-    masks = [line for line in lines if re.search(r"\b(vpmovmskb|vmovmskp[sd]|kmov\w|kortest\w)\s", line)]
-    assert masks, "the outcome of the comparisons becomes bits of one word"
-
-
 # ---------------------------------------------------------------------------------- pair by pair
-
-NUMBERS = pa.schema({"ts": pa.int64(), "x": pa.int32(), "y": pa.float32(), "k": pa.int64(), "t": pa.string()})
-PACKED = {
-    "R.x * S.x = 77": r"\bvpcmp\w*\s.*%[yz]mm",
-    "(R.y + S.y) * R.y = 3.5": r"\bv(mul|cmp\w*)ps\s.*%[yz]mm",
-    "R.x = S.x OR R.y = S.y": r"\bvpcmpeqd\s.*%[yz]mm",
-    "CAST(R.x AS DOUBLE) / S.x > 9.5 OR R.y < S.y": r"\bv(div|cmp\w*)pd\s.*%[yz]mm",
-    "R.k * S.k = 77": r"\bvpmuludq\s.*%[yz]mm",
-}
-"""Conditions without a box, and packed instructions that their scan must be made of."""
-
-
-def scan_spec(where: str) -> PairSpec:
-    sql = f"SELECT R.x FROM R [RANGE 9], S [RANGE 9] WHERE {where}"
-    return pair_spec(compile_plan({"query": parse(sql, {"R": NUMBERS, "S": NUMBERS}, "ts")}), 0)
-
-
-@pytest.mark.parametrize("where", PACKED)
-def test_wide_registers_evaluate_any_condition(where, monkeypatch, tmp_path):
-    """The scan of a condition without a box is vectorised by LLVM: looked up in the machine code."""
-    from llvmlite import binding
-
-    if not binding.get_host_cpu_features().get("avx2"):
-        pytest.skip("not an x86-64 processor with AVX2")
-    monkeypatch.setenv("CROSSWIND_CACHE_DIR", str(tmp_path))  # Numba shows only what it has compiled itself
-    spec = scan_spec(where)
-    assert is_vectorised(spec.condition)
-    source = scan_source(spec, Facts(nulls=False, nans=False))
-    module = load_source(f"{source}# to be looked at\n")
-    (machine_code,) = module.scan.inspect_asm().values()
-    assert re.search(PACKED[where], machine_code), machine_code
-    plain = "\n".join(line for line in source.splitlines() if "hit" not in line)  # the same, one by one
-    plain = plain.replace("                    continue\n                for i", "                for i")
-    (machine_code,) = load_source(plain).scan.inspect_asm().values()
-    assert not re.search(PACKED[where], machine_code), "the test sees the difference"
-
-
-def test_what_has_no_vector_code_is_not_asked_for_it():
-    assert not is_vectorised(scan_spec("R.t < S.t OR R.x = S.x").condition)
-    assert not is_vectorised(scan_spec("sin(R.y * S.y) < 0.5").condition)
-    assert "hit" not in scan_source(scan_spec("R.t < S.t OR R.x = S.x"), Facts())
 
 
 def pairs(where: str, r: dict, s: dict) -> list[tuple[int, int]]:
