@@ -266,6 +266,7 @@ class ShapeMaker:
             self.text: 2,
             self.membership: 2,
             self.transcendental: 1,
+            self.constant_condition: 1,
         }
         if depth > 0:
             plain[lambda: self.logic(depth - 1)] = 5
@@ -430,6 +431,31 @@ class ShapeMaker:
         else:
             call = Func(name, (argument,))
         return Compare(self.pick(["<", ">="]), call, lit(self.rng.uniform(-1.5, 3.0)))
+
+    def constant_condition(self) -> Expr:
+        """Return a condition without columns, alone or beside one with columns."""
+        rng = self.rng
+        if rng.random() < 0.6:
+            return Logic(rng.choice(["OR", "AND"]), (self.constant_condition(), self.condition(0)))
+        kind = self.pick(["int", "f64", "dec", "text"])
+        first, second, third = (
+            lit(rng.choice(streams.LITERAL_TEXTS)) if kind == "text" else self.constant(kind) for _ in range(3)
+        )
+        match rng.randrange(8):
+            case 0 | 1:
+                return Compare(self.pick(COMPARISONS), first, rng.choice([second, second, lit(None)]))
+            case 2:
+                return In(first, (second, rng.choice([third, first, lit(None)])), rng.random() < 0.4)
+            case 3:
+                return Is("NULL", rng.choice([first, lit(None)]), rng.random() < 0.5)
+            case 4:
+                return Logic("NOT", (Compare(self.pick(COMPARISONS), first, second),))
+            case 5 if kind != "text":
+                total = Arith(self.pick("+-*"), first, second)
+                return Compare(self.pick(COMPARISONS), total, rng.choice([total, third]))
+            case 6 if kind != "text":
+                return Compare(self.pick(COMPARISONS), Func(self.pick(["abs", "sqrt", "sign"]), (first,)), second)
+        return Func("coalesce", (lit(None), lit(rng.random() < 0.5)))
 
     def logic(self, depth: int) -> Expr:
         """Return OR, NOT, IS NULL/TRUE/FALSE or CASE over smaller conditions."""

@@ -21,7 +21,7 @@ from crosswind.io.arrow import (
 from crosswind.plan.box import Dimension, key_bits
 from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.keys import encode
-from crosswind.plan.logic import And, Formula, atoms_of
+from crosswind.plan.logic import FALSE, TRUE, Formula, atoms_of
 from crosswind.plan.physical import Storage, arrow_storage, arrow_width, machine_dtype, storage_of
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, roles_of, walk
@@ -76,7 +76,7 @@ class Intake:
         self._role = unit
         self._plan = plan
         self._streams = tuple(entry.stream for entry in plan.units)
-        self._filter = self._unit.filter if self._unit.filter != And(()) else None
+        self._filter = self._unit.filter if self._unit.filter != TRUE else None
         self._filter_leaves = leaf_columns([atom.expr for atom in atoms_of(self._unit.filter)])
         self._dimensions = plan.accesses[unit].dimensions
         self._required = plan.accesses[unit].required
@@ -205,7 +205,7 @@ class Intake:
         """
         keep = None
         if self._filter is not None and len(times):
-            mask = self._run(arrays, self._filter_leaves, (), self._filter)[0].values != 0
+            mask = self._filtered(arrays, len(times))
             if not mask.all():
                 rows = np.flatnonzero(mask)
                 if counted:
@@ -213,7 +213,7 @@ class Intake:
                 else:
                     arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
                     times, ends = times[rows], None
-        known = self._compute(arrays, keep)
+        known = self._compute(arrays, keep, len(times))
         for leaf, name, plain in self._leaves:
             array = arrays[name]
             known.append(leaf_vector(array, leaf) if plain is None else plain_vector(array, plain))
@@ -245,24 +245,36 @@ class Intake:
             return Block(times, tuple(columns), None, mask if keep is None else keep & mask, ends)
         return block.take(np.flatnonzero(mask))
 
-    def _compute(self, arrays: Mapping[str, pa.Array], keep: npt.NDArray[np.bool_] | None) -> list[Vector]:
+    def _filtered(self, arrays: Mapping[str, pa.Array], count: int) -> npt.NDArray[np.bool_]:
+        """Return which of ``count`` tuples satisfy the filter."""
+        if self._filter is None or self._filter == FALSE:
+            return np.full(count, self._filter is None)
+        (made,) = self._run(arrays, self._filter_leaves, (), self._filter, count)
+        return made.values.view(np.bool_)
+
+    def _compute(self, arrays: Mapping[str, pa.Array], keep: npt.NDArray[np.bool_] | None, count: int) -> list[Vector]:
         """Compute keys and slots; tuples that failed the filter must not raise errors."""
         if not self._computed:
             return []
         if keep is None:
-            return self._run(arrays, self._computed_leaves, self._computed, None)
+            return self._run(arrays, self._computed_leaves, self._computed, None, count)
         rows = np.flatnonzero(keep)
         small = {column_of(leaf): arrays[column_of(leaf)].take(pa.array(rows)) for leaf in self._computed_leaves}
-        made = self._run(small, self._computed_leaves, self._computed, None)
+        made = self._run(small, self._computed_leaves, self._computed, None, len(rows))
         spread = np.zeros(len(keep), dtype=np.int64)
         spread[rows] = np.arange(len(rows))
         return [vector.take(spread) if len(rows) else _blank(vector, len(keep)) for vector in made]
 
     def _run(
-        self, arrays: Mapping[str, pa.Array], leaves: list[Expr], outputs: tuple[Expr, ...], keep: Formula | None
+        self,
+        arrays: Mapping[str, pa.Array],
+        leaves: list[Expr],
+        outputs: tuple[Expr, ...],
+        keep: Formula | None,
+        count: int,
     ) -> list[Vector]:
         vectors = {leaf: leaf_vector(arrays[column_of(leaf)], leaf) for leaf in leaves}
-        made = evaluate(vectors, len(next(iter(arrays.values()))), outputs, keep)
+        made = evaluate(vectors, count, outputs, keep)
         if isinstance(made, int):
             self._raise_overflow(arrays, leaves, outputs, made)
             return []

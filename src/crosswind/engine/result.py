@@ -16,7 +16,7 @@ from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import column_of, is_leaf, leaf_columns, leaf_vector, to_arrow
 from crosswind.io.message import Form
 from crosswind.plan.compile import Plan, move_expr
-from crosswind.plan.logic import atoms_of, normal_form
+from crosswind.plan.logic import FALSE, atoms_of
 from crosswind.plan.physical import Storage
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, Literal
@@ -274,8 +274,7 @@ class Materialiser:
         self._plan = plan
         self._computed = tuple(e for _, e in self._outputs if not isinstance(e, Column | Literal))
         self._leaves = leaf_columns(self._computed)
-        after = entry.query.after
-        self._after = None if after is None else normal_form(move_expr(after, entry.units))
+        self._after = entry.after
         self._after_leaves = [] if self._after is None else leaf_columns([a.expr for a in atoms_of(self._after)])
         self.schema = pa.schema([pa.field(out.name, out.arrow) for out, _ in self._outputs])
         self._plain: dict[tuple[int, str], tuple[int, pa.DataType]] = {}
@@ -396,6 +395,8 @@ class Materialiser:
         """Return those of ``count`` results that satisfy what WHERE asks of the rows of an outer join."""
         if self._after is None:
             return parts, count
+        if self._after == FALSE:
+            return [], 0
         kept, total = [], 0
         for places in parts:
             arrays = {

@@ -14,10 +14,12 @@ from itertools import pairwise
 from crosswind.errors import UnsupportedError
 from crosswind.plan.axis import TimeAxis, axis_of
 from crosswind.plan.box import Dimension, box_of
-from crosswind.plan.logic import And, Atom, Formula, Not, Or, conjuncts, normal_form
+from crosswind.plan.fold import Folder
+from crosswind.plan.logic import FALSE, TRUE, And, Atom, Formula, Not, Or, conjuncts, normal_form
 from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, SlotTable
 from crosswind.plan.split import Split, split
 from crosswind.plan.terms import Term, terms_of, units_in
+from crosswind.query.refusal import RefusalError
 from crosswind.query.tree import Call, Column, Expr, Query, Rows, Stream, walk
 
 __all__ = ["Access", "Plan", "PlannedQuery", "Unit", "compile_plan", "move_expr"]
@@ -57,12 +59,20 @@ class Access:
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """A query, its predicate split, and which unit plays each of its roles."""
+    """A query, its predicate split, and which unit plays each of its roles.
+
+    ``never``: the predicate is TRUE for no combination, whatever comes. ``after`` is what WHERE asks of the
+    rows of an outer join (None: nothing). ``settled`` are the parts of the conditions that are constant,
+    each with its value.
+    """
 
     name: str
     query: Query
     units: tuple[int, ...]
     split: Split
+    never: bool = False
+    after: Formula | None = None
+    settled: tuple[tuple[Expr, bool | None], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,27 +109,23 @@ def compile_plan(queries: Mapping[str, Query], *, many: bool = False) -> Plan:
     users = [sum(unit in units for units in placed.values()) for unit in range(len(streams))]
     terms: list[Term] = []
     for name, query in queries.items():
-        units = placed[name]
-        formula = _move(normal_form(query.where), units)
-        parts = split(formula)
-        planned.append(PlannedQuery(name, query, units, parts))
-        mine: dict[int, list[Formula]] = {unit: [] for unit in units}
-        for part in parts.filters:
-            mine[min(units_in(part))].append(part)
-        for unit, filters in mine.items():
-            wanted[unit].append(tuple(filters))
-        shared = tuple(part for part in parts.filters if many or users[min(units_in(part))] > 1)
-        others = tuple(p for p in conjuncts(formula) if p not in parts.filters)
+        entry, formula = _plan_query(name, query, placed[name])
+        planned.append(entry)
+        units, filters = entry.units, entry.split.filters
+        for unit in units:
+            wanted[unit].append(tuple(part for part in filters if unit in _settled_at(part, units)))
+        shared = tuple(p for p in filters if many or any(users[unit] > 1 for unit in _settled_at(p, units)))
+        others = tuple(p for p in conjuncts(formula) if p not in filters)
         conditions = (*others, *shared)
         terms += terms_of(len(planned) - 1, units, conditions)
         for term in terms_of(0, units, conditions, least=3):  # a unit compares what it holds with what comes
-            compiler.add(name, units, term.parts)
+            if not entry.never:
+                compiler.add(name, units, term.parts)
     payload = _payload(planned, len(streams))
     slots = SlotTable(len(streams))
     if len(queries) == 1 and len(streams) == 2 and not many:
         terms = []
-        condition = And(tuple(part for part in conditions if units_in(part) or part == Or(())))
-        boxes = [box_of(condition, unit) for unit in range(2)]
+        boxes = [box_of(And(conditions), unit) for unit in range(2)]
         accesses = [Access(box.dimensions, slots.rewrite_formula(box.residual)) for box in boxes]
     else:
         accesses = _accesses(terms, len(streams), slots, many)
@@ -129,11 +135,38 @@ def compile_plan(queries: Mapping[str, Query], *, many: bool = False) -> Plan:
     return Plan(units_made, tuple(planned), compiler.programs(), routes, tuple(accesses), axis, tuple(terms))
 
 
+def _plan_query(name: str, query: Query, units: tuple[int, ...]) -> tuple[PlannedQuery, Formula]:
+    """Return a query with its constants computed and its predicate split, and the whole predicate."""
+    folder = Folder()
+    try:
+        where, after = (None if e is None else folder.fold(e) for e in (query.where, query.after))
+    except RefusalError as refusal:
+        raise refusal.told(query.sql, query.streams) from None
+    formula, rows = _move(normal_form(where), units), _move(normal_form(after), units)
+    entry = PlannedQuery(
+        name,
+        query,
+        units,
+        split(formula),
+        formula == FALSE,
+        None if rows == TRUE else rows,
+        tuple(folder.settled),
+    )
+    return entry, formula
+
+
+def _settled_at(part: Formula, units: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the units whose tuples a filter is asked of: its own; of a condition without columns, all of them."""
+    return tuple(units_in(part)) or units
+
+
 def _any_of(wanted: list[tuple[Formula, ...]]) -> Formula:
     """Return the filter of a unit: some query that uses it must want the tuple."""
-    if len(wanted) == 1 or not all(wanted):
-        return And(wanted[0] if len(wanted) == 1 else ())
-    return Or(tuple(And(filters) for filters in wanted))
+    if not all(wanted):
+        return TRUE
+    some = [FALSE if FALSE in filters else And(filters) for filters in wanted]
+    some = [filters for filters in some if filters != FALSE]
+    return some[0] if len(some) == 1 else Or(tuple(some))
 
 
 def _accesses(terms: list[Term], units: int, slots: SlotTable, many: bool) -> list[Access]:

@@ -9,7 +9,7 @@ from crosswind.errors import UnsupportedError
 from crosswind.plan.axis import TimeAxis
 from crosswind.plan.compile import Access, Plan, PlannedQuery, Unit
 from crosswind.plan.cost import waiting_tuples
-from crosswind.plan.logic import And, Atom, Formula, Not
+from crosswind.plan.logic import FALSE, And, Atom, Formula, Not
 from crosswind.plan.program import ALWAYS, Opcode, Program, Route
 from crosswind.plan.split import Band, Key, Side
 from crosswind.plan.wjsi import assemble, listing
@@ -81,6 +81,8 @@ def plan_tree(plan: Plan, rates: Sequence[float]) -> list[str]:
 
 
 def _join_words(entry: PlannedQuery) -> str:
+    if entry.never:
+        return "join nothing: the condition is never TRUE"
     parts = entry.split
     counted = [(len(parts.keys), "equality", "equalities"), (len(parts.bands), "band", "bands")]
     counted += [(len(parts.residual), "further condition", "further conditions")]
@@ -113,7 +115,20 @@ def _predicate(entry: PlannedQuery, streams: tuple[Stream, ...], plan: Plan) -> 
         (f"{prefix}bands", [_band(band, streams) for band in parts.bands]),
         (f"{prefix}residual", [_formula(part, streams) for part in parts.residual]),
     ]
-    return [(title, lines or ["none"]) for title, lines in sections]
+    sections = [(title, lines or ["none"]) for title, lines in sections]
+    return [(f"{prefix}constants", _constants(entry)), *sections]
+
+
+def _constants(entry: PlannedQuery) -> list[str]:
+    """Return what was computed before any tuple came: conditions without columns, and what they decide."""
+    words = {True: "TRUE", False: "FALSE", None: "NULL"}
+    lines = [f"{format_expr(expr, entry.query.streams)} is {words[value]}" for expr, value in entry.settled]
+    if entry.never:
+        alone = {"inner": "no result", "semi": "no result", "anti": "every tuple of the left stream is a result"}
+        lines.append(f"the condition is never TRUE: {alone.get(entry.query.kind, 'no tuple has a partner')}")
+    if entry.after == FALSE:
+        lines.append("WHERE is never TRUE: no result")
+    return lines
 
 
 def _formula(formula: Formula, streams: tuple[Stream, ...], inner: bool = False) -> str:
@@ -190,4 +205,4 @@ def _route_line(route: Route, streams: Sequence[Stream]) -> str:
 
 def is_unselective(plan: Plan) -> bool:
     """Whether no key and no band narrows the search, so that every pair must be compared."""
-    return any(not entry.split.keys and not entry.split.bands for entry in plan.queries)
+    return any(not (entry.split.keys or entry.split.bands or entry.never) for entry in plan.queries)

@@ -13,7 +13,7 @@ __all__ = ["Explanation"]
 _TITLE = 9
 """Characters of a title that has its first line beside it."""
 
-_OPEN = ("tree", "streams", "keys", "bands", "residual", "engine", "index", "layout", "cost", "warnings")
+_OPEN = ("tree", "streams", "constants", "keys", "bands", "residual", "engine", "index", "layout", "cost", "warnings")
 """Sections that a notebook shows unfolded."""
 
 _STYLE = (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from crosswind.query.tree import COMPARISONS, Call, Expr, Literal
 from crosswind.query.types import BOOL
 
-__all__ = ["INVERSE", "And", "Atom", "Formula", "Not", "Or", "atoms_of", "conjuncts", "normal_form"]
+__all__ = ["FALSE", "INVERSE", "TRUE", "And", "Atom", "Formula", "Not", "Or", "atoms_of", "conjuncts", "normal_form"]
 
 INVERSE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 """What NOT makes of a comparison. Sound because NaN has a place in the order."""

@@ -1,7 +1,7 @@
 """The predicate, split into what an index can use and what must be looked at.
 
 Every conjunct of the WHERE clause lands in exactly one of four places: *filters* (one
-stream only: settled on arrival), *keys* (left = right), *bands* (low <= left - right
+stream, or none: settled on arrival), *keys* (left = right), *bands* (low <= left - right
 <= high, CellJoin §2.1), or the *residual*. Bands are found however they are spelled
 (BETWEEN, abs(), pairs of inequalities, arithmetic on either side, INTERVAL) because
 both sides of a comparison are brought into linear form first.
@@ -122,7 +122,7 @@ def split(formula: Formula) -> Split:
     residual: list[Formula] = []
     for part in conjuncts(formula):
         roles = frozenset().union(*(roles_of(atom.expr) for atom in atoms_of(part)), frozenset())
-        if len(roles) == 1:
+        if len(roles) <= 1:
             filters.append(part)
             continue
         found = _recognise(part) if isinstance(part, Atom) else None
