@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 
 import crosswind as cw
 from crosswind.errors import did_you_mean, point_at
+from crosswind.io.checksum import seal, unseal
 
 SCHEMAS = {
     "R": pa.schema([("x", pa.int32()), ("ts", pa.int64())]),
@@ -258,6 +260,16 @@ def test_a_join_that_has_ended_says_so(end):
 # ---------------------------------------------------------------------------------- snapshots
 
 
+def resealed(data: bytes, kind: int, change: Callable[[dict], object]) -> bytes:
+    """Return a snapshot whose head is changed and has the checksum that goes with it."""
+    at = len(b"crosswind snapshot\n") + 8
+    end = at + int.from_bytes(data[at - 8 : at], "little")
+    head = unseal(data[at:end], 2)
+    change(head)
+    made = seal(kind, head)
+    return data[: at - 8] + len(made).to_bytes(8, "little") + made + data[end:]
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
@@ -265,18 +277,20 @@ def test_a_join_that_has_ended_says_so(end):
         (lambda _: b"", "0 bytes that are not"),
         (lambda _: "text", "got str.*pass what join.snapshot"),
         (lambda _: 5, "got int.*pass what join.snapshot"),
-        (lambda data: data[:19], "cut off or damaged; take a new one"),
-        (lambda data: data[:60], "cut off or damaged; take a new one"),
-        (lambda data: data[:-1], "cut off.*take a new one"),
-        (lambda data: data[:-200] + bytes(200), "damaged.*take a new one"),
-        (
-            lambda data: data.replace(b'"format": 1', b'"format": 9'),
-            "format 9, this version reads format 1; restore",
-        ),
-        (lambda data: data.replace(b'"sections"', b'"sektions"'), "damaged"),
-        (lambda data: data.replace(b'"counts"', b'"kounts"'), "damaged"),
+        (lambda data: data[:19], "cut off or damaged: its head is cut off.*Nothing was restored.*take a new one"),
+        (lambda data: data[:60], "cut off or damaged: its head is cut off.*take a new one"),
+        (lambda data: data[:-1], "cut off or damaged: 1 bytes are missing at its end.*take a new one"),
+        (lambda data: data + b"ab", "cut off or damaged: 2 bytes follow its end.*take a new one"),
+        (lambda data: data[:-200] + bytes(200), "the checksum of section 1 of 1 does not match.*take a new one"),
+        (lambda data: data.replace(b'"format": 2', b'"format": 9'), "its checksum does not match"),
+        (lambda data: data.replace(b'"sections"', b'"sektions"'), "its checksum does not match"),
+        (lambda data: resealed(data, 9, lambda _: None), "format 9, this version reads format 2; restore"),
+        (lambda data: resealed(data, 2, lambda head: head.pop("sections")), "damaged.*KeyError"),
+        (lambda data: resealed(data, 2, lambda head: head["about"].pop("counts")), "damaged.*KeyError"),
+        (lambda data: resealed(data, 2, lambda head: head["about"]["counts"].pop()), "its counts are not those of"),
+        (lambda data: resealed(data, 2, lambda head: head["about"].update(results=-1)), "its results are out of range"),
     ],
-    ids=range(11),
+    ids=range(16),
 )
 def test_a_spoilt_snapshot(spoil, words):
     with pytest.raises(cw.SnapshotError, match=f"(?s){words}") as caught:

@@ -70,8 +70,8 @@ class DictStore:
     def write_manifest(self, data: bytes) -> None:
         self.content["manifest"] = data
 
-    def read(self, name: str) -> bytes:
-        return self.content[f"block {name}"]
+    def read(self, name: str) -> bytes | None:
+        return self.content.get(f"block {name}")
 
     def write(self, name: str, data: bytes) -> None:
         assert f"block {name}" not in self.content, f"block {name} is written twice"
@@ -79,6 +79,9 @@ class DictStore:
 
     def remove(self, name: str) -> None:
         del self.content[f"block {name}"]
+
+    def has_blocks(self) -> bool:
+        return any(name.startswith("block ") for name in self.content)
 
 
 @dataclass

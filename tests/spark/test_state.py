@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
+import re
 
 import pyarrow as pa
 import pytest
 
 import crosswind as cw
 from crosswind.io.blocks import concat_batches, read_block, write_block
+from crosswind.io.checksum import seal, unseal
 from crosswind.spark.cache import CachedJoin, JoinCache
 from crosswind.spark.cell import Arrival, Cell, Report
 from crosswind.spark.progress import CellProgress, Progress
@@ -36,7 +39,7 @@ def pairs(table: pa.Table) -> list[tuple]:
 
 def test_a_manifest_comes_back_as_it_was():
     manifest = Manifest("identity", "about ä", "origin", watermark=-5, timer=7, snapshot=["snapshot-1-0"])
-    manifest.blocks = [BlockEntry("0-1-2", 0, 1, 2, 10, 100, -(2**63), 2**63 - 1)]
+    manifest.blocks = [BlockEntry("0-1-2", 0, 1, 2, 10, 100, -(2**63), 2**63 - 1, ((1, 4), (2, 10)), "c0ffee")]
     manifest.next_version("first")
     again = Manifest.from_bytes(manifest.to_bytes())
     assert again == manifest
@@ -55,9 +58,13 @@ def test_the_history_of_a_manifest_is_bounded():
 
 
 def test_the_state_of_another_version_is_refused():
-    data = Manifest("i", "a", "o").to_bytes().replace(b'"format": 1', b'"format": 99')
-    with pytest.raises(cw.SnapshotError, match=r"another version of Crosswind.*new checkpointLocation"):
-        Manifest.from_bytes(data)
+    data = Manifest("i", "a", "o").to_bytes()
+    newer = seal(99, unseal(data, 2))
+    older = json.dumps({"format": 1, **{k: v for k, v in unseal(data, 2).items() if k != "snapshot_seal"}}).encode()
+    for other, found in ((newer, 99), (older, 1)):
+        words = rf"another version of Crosswind, in format {found} \(this one reads format 2\).*new checkpointLocation"
+        with pytest.raises(cw.SnapshotError, match=words):
+            Manifest.from_bytes(other)
 
 
 @pytest.mark.parametrize("spread", [False, True], ids=["alike", "mixed"])
@@ -308,3 +315,63 @@ def test_a_tuple_that_can_match_nothing_comes_out_though_nothing_else_comes_to_i
     simulation = join_simulated(make_spec(sql, SCHEMAS), {"R": [batch((1, 1))]}, random.Random(1), CALM)
     simulation.close_windows()
     assert simulation.table().to_pylist() == [{"x": 1, "a": None}]
+
+
+# ---------------------------------------------------------------------------------- damage
+
+
+def damaged(content: dict[str, bytes], name: str, sql: str) -> str:
+    """Return the error of a micro-batch over a state in which one thing is damaged."""
+    data = bytearray(content[name])
+    data[len(data) // 2] ^= 4
+    store = DictStore({**content, name: bytes(data)})
+    with pytest.raises(cw.SnapshotError) as caught:
+        feed(Cell(make_spec(sql, SCHEMAS), store, JoinCache(), 3), S=batch((9, 3)))
+    assert store.content == {**content, name: bytes(data)}
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "name", "words"),
+    [
+        (CROSS, "block 0-1-1", r"cell 3: block '0-1-1' in the state of this checkpoint is damaged \(\d+ bytes whose"),
+        (CROSS, "manifest", r"cell 3: the manifest in the state of this checkpoint is damaged \(its checksum does not"),
+        (
+            CROSS.replace("RANGE 10", "ROWS 3"),
+            "block snapshot-1-0",
+            r"cell 3: the snapshot 'snapshot-1-0' in .* is damaged \(.*checksum of section 1 of 1 does not match\), so",
+        ),
+    ],
+    ids=["block", "manifest", "snapshot"],
+)
+def test_damaged_state_fails_the_query_and_names_the_cell(sql, name, words):
+    store = DictStore()
+    feed(Cell(make_spec(sql, SCHEMAS), store, JoinCache()), R=batch(*((k, k) for k in range(1, 99))))
+    told = damaged(store.content, name, sql)
+    assert re.match(words, told), told
+    assert told.endswith(
+        "so the micro-batch was not taken. Restore the folder of the checkpoint from a copy, or start with a new "
+        "checkpointLocation."
+    )
+
+
+def test_state_that_is_missing_fails_the_query():
+    store = DictStore()
+    feed(Cell(make_spec(CROSS, SCHEMAS), store, JoinCache()), R=batch((1, 1)))
+    for name, words in (
+        ("block 0-1-1", r"block '0-1-1' .*it is missing"),
+        ("manifest", r"manifest .*it is missing, and"),
+    ):
+        left = DictStore({key: data for key, data in store.content.items() if key != name})
+        with pytest.raises(cw.SnapshotError, match=rf"cell 7: .*{words}"):
+            feed(Cell(make_spec(CROSS, SCHEMAS), left, JoinCache(), 7), S=batch((9, 3)))
+
+
+def test_a_block_that_is_damaged_is_noticed_when_blocks_are_put_together():
+    store, cache = DictStore(), JoinCache()
+    spec = make_spec(CROSS, SCHEMAS)
+    for k in range(1, 8):
+        feed(Cell(spec, store, cache), R=batch((k, 1)))
+    store.content["block 0-2-2"] = store.content["block 0-3-3"]
+    with pytest.raises(cw.SnapshotError, match=r"cell 0: block '0-2-2'"):
+        feed(Cell(spec, store, cache), R=batch((8, 1)))

@@ -18,6 +18,7 @@ from crosswind.io.arrow import (
     leaf_vector,
     plain_vector,
 )
+from crosswind.io.snapshot import Columns
 from crosswind.plan.box import Dimension, key_bits
 from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.keys import encode
@@ -159,6 +160,14 @@ class Intake:
                 self.layouts.append(Layout(storage_of(leaf.type), machine_dtype(leaf.type)))
         self.probe_at = [at[leaf] for leaf in mine]
         self.partner_at = {leaf: at[leaf] for leaf in hashed}
+
+    def snapshot_columns(self) -> Columns:
+        """Return what the blocks of this unit are like in a snapshot."""
+        opaque = {k: self._schema.field(name).type for name, k in self.payload_at.items() if k != TIMES}
+        opaque |= {
+            self.keys + k: self._schema.field(column_of(e)).type for k, e in enumerate(self._unit.slots) if is_leaf(e)
+        }
+        return Columns(self.layouts, self.stored, opaque, self.serial_at if self._tagged else None)
 
     @property
     def probe_names(self) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time as clock
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +21,7 @@ from crosswind.engine.outer import Outer
 from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of, tables
 from crosswind.engine.routes import Routes
 from crosswind.engine.show import stats_html
+from crosswind.engine.snapshots import Snapshots
 from crosswind.engine.spans import Wait, spans_of
 from crosswind.engine.stats import Latencies, Stats
 from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy, Window
@@ -32,12 +31,10 @@ from crosswind.errors import (
     InputError,
     LateTupleWarning,
     NullTimeWarning,
-    SnapshotError,
     UnsupportedError,
     did_you_mean,
 )
 from crosswind.io.arrow import as_table, pick, read_columns, ticks_of
-from crosswind.io.snapshot import Snapshot, read_snapshot, write_snapshot
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.query.format import format_expr
@@ -53,7 +50,7 @@ _GATHERED = 1 << 15
 """Matches that are met late and kept until rows are made of them, or a few more."""
 
 
-class LiveJoin:
+class LiveJoin(Snapshots):
     """What all live joins have in common: streams, windows, watermarks, counters."""
 
     def __init__(
@@ -334,81 +331,6 @@ class LiveJoin:
             routes=self._strategy.orders.ways() if isinstance(self._strategy, Routes) else {},
             busy_s=self._latencies.total_s,
         )
-
-    # -- snapshot and restore ------------------------------------------------
-
-    def snapshot(self) -> bytes:
-        """Return the state of the join as bytes, for ``crosswind.open(..., restore=)``."""
-        self._check_open()
-        self._owed += [table for _, table in self._met_late(self._strategy.drain())]
-        snapshot = Snapshot(self._about(), owed=list(self._owed))
-        for unit, window in enumerate(self._windows):
-            snapshot.blocks["window", unit] = window.blocks()
-            snapshot.blocks["held", unit] = self._sorter.held[unit]
-        if self._outer is not None:
-            snapshot.blocks |= {("unmatched", unit): blocks for unit, blocks in self._outer.blocks().items()}
-        snapshot.pending = None if self._ordered is None else [held.pack() for held in self._ordered]
-        return write_snapshot(snapshot)
-
-    def _about(self) -> dict[str, Any]:
-        """Return what a snapshot says besides the tuples."""
-        return {
-            "query": self._identity(),
-            "sql": self._sql(),
-            "watermarks": {name: mark.value for name, mark in self._watermarks.items()},
-            "counts": self._sorter.counts,
-            "tuples_in": self._tuples_in,
-            "late": self._late,
-            "rejected": self._rejected,
-            "shed": self._shed,
-            "results": self._results,
-            "counted": self._counted,
-            "serials": {} if self._outer is None else self._outer.serials(),
-        }
-
-    def restore(self, state: bytes) -> None:
-        """Take over the state in ``state``, as ``crosswind.open(..., restore=state)`` does on a new join."""
-        snapshot = read_snapshot(state, self._identity(), self._sql(), [intake.layouts for intake in self._intakes])
-        about = snapshot.about
-        self._recall(about)
-        if (snapshot.pending is None) != (self._ordered is None):
-            raise SnapshotError("the snapshot was taken with another value of ordered=; open the join with the same.")
-        for name, value in about["watermarks"].items():
-            self._watermarks[name].advance(value)
-        self._sorter.counts = list(about["counts"])
-        self._tuples_in, self._late, self._rejected = about["tuples_in"], about["late"], about["rejected"]
-        self._shed |= about.get("shed", {})
-        self._owed += snapshot.owed
-        self._results = about["results"]
-        for (place, unit), blocks in snapshot.blocks.items():
-            for block in blocks:
-                if place == "window":
-                    self._strategy.restore(unit, block)
-                elif place == "unmatched" and self._outer is not None:
-                    self._outer.restore(unit, block)
-                else:
-                    self._sorter.hold(unit, block)
-        if self._outer is not None:
-            self._outer.go_on(about["serials"])
-        if snapshot.pending is not None and self._ordered is not None:
-            for held, data in zip(self._ordered, snapshot.pending, strict=True):
-                held.unpack(data)
-
-    def _recall(self, about: dict[str, Any]) -> None:
-        """Take over what a snapshot says of the queries, before its tuples."""
-
-    def _identity(self) -> str:
-        """Return a mark of what the state belongs to: query, schemas, time columns."""
-        parts = []
-        for unit in self._plan.units:
-            fields = [(field.name, str(field.type)) for field in unit.stream.schema]
-            parts.append([unit.stream.name, unit.stream.alias, unit.stream.time, sorted(fields)])
-        text = json.dumps([" ".join(self._sql().split()), parts])
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def _sql(self) -> str:
-        """Return the queries as text; what belongs to them is told apart by it."""
-        return self._plan.queries[0].query.sql
 
     # -- taking tuples in ----------------------------------------------------
 

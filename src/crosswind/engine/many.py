@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from crosswind.engine.routes import Routes
 from crosswind.engine.strategy import Strategy
 from crosswind.errors import InputError, UnsupportedError, did_you_mean
 from crosswind.io.forms import reshape
+from crosswind.io.snapshot import SnapshotSchema
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.window.arrival import Sorter, Watermark
@@ -203,10 +205,16 @@ class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
     def _about(self) -> dict[str, Any]:
         return {**super()._about(), "since": self._since, "newest": self._newest}
 
+    def _snapshot_schema(self) -> SnapshotSchema:
+        return replace(super()._snapshot_schema(), may_count=True, many=True)
+
     def _recall(self, about: dict[str, Any]) -> None:
-        self._since, self._newest = dict(about["since"]), int(about["newest"])
-        self._counted |= bool(about["counted"])
-        self._adopt(self._plan)
+        counted = self._counted or about["counted"]
+        self._newest = max(self._newest, about["newest"])
+        if (about["since"], counted) != (self._since, self._counted):
+            self._since, self._counted = about["since"], counted
+            self._strategy.end()
+            self._adopt(self._plan)
 
     def _sql(self) -> str:
         return "; ".join(f"{name}: {text}" for name, text in self.queries.items())

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["OrderedOutput"]
+from crosswind.io.snapshot import RESULT_TIME
 
-_TIME = "__result_time"
+__all__ = ["OrderedOutput"]
 
 
 class OrderedOutput:
@@ -46,20 +46,14 @@ class OrderedOutput:
         self._held = [(times[rest], table.take(pa.array(rest)))] if len(rest) else []
         return [table.take(pa.array(order[:count]))]
 
-    def pack(self) -> bytes:
-        """Return what is held as bytes, for a snapshot."""
+    def pack(self) -> pa.Table:
+        """Return what is held, with its times, for a snapshot."""
         times = np.concatenate([held for held, _ in self._held]) if self._held else np.empty(0, dtype=np.int64)
         tables = [held for _, held in self._held] or [pa.Table.from_batches([], schema=self._schema)]
-        table = pa.concat_tables(tables).append_column(_TIME, pa.array(times))
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return bytes(sink.getvalue())
+        return pa.concat_tables(tables).append_column(RESULT_TIME, pa.array(times))
 
-    def unpack(self, data: bytes) -> None:
+    def unpack(self, table: pa.Table) -> None:
         """Take over what :meth:`pack` returned."""
-        with pa.ipc.open_stream(data) as reader:
-            table = reader.read_all()
         if table.num_rows:
-            times = np.asarray(table.column(_TIME).combine_chunks())
-            self._held = [(times, table.drop_columns([_TIME]))]
+            times = np.asarray(table.column(RESULT_TIME).combine_chunks())
+            self._held = [(times, table.drop_columns([RESULT_TIME]))]

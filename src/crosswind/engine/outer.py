@@ -40,6 +40,11 @@ class Outer:
         kind = plan.queries[0].query.kind
         return None if kind == "inner" else cls(kind, intakes)
 
+    @property
+    def preserved(self) -> tuple[int, ...]:
+        """The units whose tuples may come out alone."""
+        return tuple(self._waiting)
+
     def note(self, unit: int, block: Block) -> Block:
         """Take new tuples in; return them, with serial numbers if they may come out alone."""
         return self._waiting[unit].note(block) if unit in self._waiting else block

@@ -15,7 +15,7 @@ from crosswind.engine.choice import ENGINES, Choice, choose_engine
 from crosswind.engine.join import Join
 from crosswind.engine.live import LiveJoin
 from crosswind.engine.many import ManyJoin, Replan
-from crosswind.errors import CrosswindError, InputError, SnapshotError, UnsupportedError, did_you_mean
+from crosswind.errors import CrosswindError, InputError, UnsupportedError, did_you_mean
 from crosswind.io.arrow import as_table, ticks_of
 from crosswind.plan.axis import axis_of
 from crosswind.plan.calibration import calibration
@@ -213,8 +213,6 @@ def open(
     [{'x': 10, 'a': 11}]
     """
     plan = plan_for(query, schemas, time=time)
-    if restore is not None and not isinstance(restore, bytes | bytearray | memoryview):
-        raise SnapshotError(f"restore got {type(restore).__name__}; pass what join.snapshot() returned: bytes.")
     if basic_window is not None and (type(basic_window) is not int or basic_window < 1):
         raise InputError(f"basic_window={basic_window!r} is not possible; give a whole number of tuples, at least 1.")
     choose("engine", engine, ENGINES)
@@ -246,7 +244,11 @@ def open(
     replanned = None if isinstance(query, str) else replan
     join = open_plan(plan, lateness_of(plan, lateness, schemas), replanned, **settings)
     if restore is not None:
-        join.restore(restore)
+        try:
+            join.restore(restore)
+        except BaseException:
+            join.close()
+            raise
     return join
 
 

@@ -14,13 +14,14 @@ import pyarrow as pa
 from crosswind.engine.join import Join
 from crosswind.engine.many import ManyJoin
 from crosswind.engine.session import open_plan
-from crosswind.errors import SnapshotError
+from crosswind.errors import InputError, SnapshotError
 from crosswind.io.arrow import ticks_of
-from crosswind.io.blocks import concat_batches, read_block, write_block
+from crosswind.io.blocks import concat_batches
+from crosswind.io.snapshot import seal_of
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.spark.cache import CachedJoin, JoinCache
 from crosswind.spark.spec import JoinSpec, by_query
-from crosswind.spark.state import BlockEntry, Manifest, Store, compaction
+from crosswind.spark.state import BlockEntry, CellState, Manifest, Store, compaction
 
 __all__ = ["Arrival", "Cell", "Found", "Report"]
 
@@ -80,10 +81,13 @@ class Cell:
         The state of this cell.
     cache : JoinCache
         Joins that this process kept.
+    number : int
+        Which cell it is, for errors.
     """
 
-    def __init__(self, spec: JoinSpec, store: Store, cache: JoinCache) -> None:
+    def __init__(self, spec: JoinSpec, store: Store, cache: JoinCache, number: int = 0) -> None:
         self._spec, self._store, self._cache = spec, store, cache
+        self._state = CellState(store, number)
         self._ages: tuple[int | None, ...] = ()
         self.timer: int | None = None
         """The watermark, in milliseconds, at which to call again even if nothing comes (None: as asked before)."""
@@ -125,11 +129,10 @@ class Cell:
 
     def _manifest(self) -> Manifest:
         spec = self._spec
-        data = self._store.read_manifest()
+        manifest = self._state.manifest()
         about = f"{spec.layout.kind} layout, {spec.layout.cells} cells; {spec.sql}"
-        if data is None:
+        if manifest is None:
             return Manifest(spec.identity(), about, uuid.uuid4().hex)
-        manifest = Manifest.from_bytes(data)
         if manifest.identity != spec.identity():
             raise SnapshotError(
                 "the checkpoint belongs to another join: its query, its schemas or its layout differ.\n"
@@ -154,10 +157,18 @@ class Cell:
         else:
             report.cache_hits += 1
         if manifest.snapshot:
-            cached.join.restore(b"".join(self._store.read(name) for name in manifest.snapshot))
+            data = self._state.snapshot(manifest)
+            try:
+                cached.join.restore(data)
+            except SnapshotError as error:
+                raise self._state.refused(f"the snapshot '{manifest.snapshot[0]}'", error) from None
             report.blocks_read += len(manifest.snapshot)
         for entry, start in missing:
-            cached.join.refill(self._spec.units[entry.unit], read_block(self._store.read(entry.name)).slice(start))
+            batch = self._state.block(entry)
+            try:
+                cached.join.refill(self._spec.units[entry.unit], batch.slice(start))
+            except InputError as error:
+                raise self._state.refused(f"block '{entry.name}'", error) from None
             report.blocks_read += 1
         if manifest.watermark is not None:
             cached.join.advance_to(manifest.watermark)
@@ -252,7 +263,7 @@ class Cell:
         data = join.snapshot()
         for name in manifest.snapshot:
             self._store.remove(name)
-        manifest.snapshot, manifest.snapshot_bytes = [], len(data)
+        manifest.snapshot, manifest.snapshot_bytes, manifest.snapshot_seal = [], len(data), seal_of(data)
         for part, start in enumerate(range(0, len(data), _PART)):
             manifest.snapshot.append(f"snapshot-{manifest.version}-{part}")
             self._store.write(manifest.snapshot[-1], data[start : start + _PART])
@@ -282,12 +293,11 @@ class Cell:
         times: npt.NDArray[np.int64],
         marks: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        data = write_block(batch)
         first, last = versions
         name = f"{unit}-{first}-{last}"
         low, high = int(times.min()), int(times.max())
-        self._store.write(name, data)
-        manifest.blocks.append(BlockEntry(name, unit, first, last, len(times), len(data), low, high, marks))
+        size, checksum = self._state.add_block(name, batch)
+        manifest.blocks.append(BlockEntry(name, unit, first, last, len(times), size, low, high, marks, checksum))
 
     def _compact(self, manifest: Manifest, unit: int) -> None:
         """Put small blocks together, so that a restart reads few."""
@@ -295,7 +305,7 @@ class Cell:
         if not small:
             return
         stream = self._spec.plan.units[unit].stream
-        batch = concat_batches([read_block(self._store.read(entry.name)) for entry in small])
+        batch = concat_batches([self._state.block(entry) for entry in small])
         times, _ = ticks_of(batch.column(stream.time), self._spec.plan.axis.factors[unit], stream.alias)
         for entry in small:
             self._store.remove(entry.name)

@@ -99,7 +99,7 @@ def join(
         for unit in range(len(spec.units))
     ]
     blocks = reduce(lambda left, right: left.unionByName(right), packed).drop("time", "start")
-    joined = blocks.groupBy("cell").transformWithStateInPandas(CellProcessor(spec), OUTPUT, "append", "EventTime")
+    joined = blocks.groupBy("cell").transformWithStateInPandas(CellProcessor(spec, keys), OUTPUT, "append", "EventTime")
     observed = joined.observe(f"{METRICS}_{spec.identity()}", *counters(keys))
     return observed.mapInArrow(Unpack(result_schema(spec.plan, many=spec.many), spec.many), schema)
 

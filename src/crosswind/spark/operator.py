@@ -40,9 +40,10 @@ class SparkStore:
         """Replace the manifest."""
         self._manifest.update((data,))
 
-    def read(self, name: str) -> bytes:
-        """Return a block."""
-        return bytes(self._blocks.getValue((name,))[0])
+    def read(self, name: str) -> bytes | None:
+        """Return a block, or None if there is none of that name."""
+        row = self._blocks.getValue((name,))
+        return None if row is None else bytes(row[0])
 
     def write(self, name: str, data: bytes) -> None:
         """Add a block."""
@@ -52,12 +53,24 @@ class SparkStore:
         """Remove a block."""
         self._blocks.removeKey((name,))
 
+    def has_blocks(self) -> bool:
+        """Whether there is any block."""
+        return bool(self._blocks.exists())
+
 
 class CellProcessor(StatefulProcessor):
-    """Joins the blocks of each cell with what waits in its state."""
+    """Joins the blocks of each cell with what waits in its state.
 
-    def __init__(self, spec: JoinSpec) -> None:
-        self._spec = spec
+    Parameters
+    ----------
+    spec : JoinSpec
+        The join.
+    keys : tuple of int
+        The keys under which Spark knows the cells.
+    """
+
+    def __init__(self, spec: JoinSpec, keys: tuple[int, ...]) -> None:
+        self._spec, self._keys = spec, keys
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
@@ -86,7 +99,7 @@ class CellProcessor(StatefulProcessor):
     def _process(
         self, key: int, arrivals: list[Arrival], rejected: int, report: Report, timer_values: TimerValues
     ) -> Iterator[pd.DataFrame]:
-        cell = Cell(self._spec, self._store, CACHE)
+        cell = Cell(self._spec, self._store, CACHE, self._keys.index(key))
         now = timer_values.getCurrentWatermarkInMs()
         for query, block in result_blocks(cell.process(arrivals, now, report)):
             yield _row(key, Report(), 0, query, block)

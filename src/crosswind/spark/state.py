@@ -3,19 +3,27 @@
 The manifest says which blocks there are; a block holds the tuples of one unit that came in
 one micro-batch, or those of several such blocks put together. Every micro-batch writes at
 most a block a unit, so state traffic goes with the input and not with the window.
+
+The manifest ends with its checksum and holds those of the blocks. What does not match is
+refused: the query fails with an error that names the cell, and no wrong row comes out.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
-from crosswind.errors import SnapshotError
+import pyarrow as pa
 
-__all__ = ["BlockEntry", "Manifest", "Store", "compaction"]
+from crosswind.errors import CrosswindError, SnapshotError
+from crosswind.io.blocks import read_block, write_block
+from crosswind.io.checksum import DamageError, OtherFormatError, digest_of, seal, unseal
+from crosswind.io.snapshot import seal_of
 
-_FORMAT = 1
+__all__ = ["BlockEntry", "CellState", "Manifest", "Store", "compaction"]
+
+_FORMAT = 2
+"""1 had no checksums."""
 _FAN_IN = 8
 """Blocks of about one size that are put together into one."""
 _BYTES_MAX = 8 << 20
@@ -29,6 +37,7 @@ class BlockEntry:
     """A block in the state: tuples of ``unit`` that came in versions ``first`` to ``last``.
 
     One that was put together has ``marks``: versions, and how many of its tuples came up to each of them.
+    ``checksum`` is that of its ``size`` bytes.
     """
 
     name: str
@@ -40,6 +49,7 @@ class BlockEntry:
     time_min: int
     time_max: int
     marks: tuple[tuple[int, int], ...] = ()
+    checksum: str = ""
 
     def before(self, version: int) -> int | None:
         """Return how many of the tuples, which are in the order of versions, came up to ``version`` (None: unknown)."""
@@ -56,7 +66,7 @@ class Manifest:
     ``origin`` names this state for as long as it lives, in every attempt and on every
     machine; ``history`` names the latest versions, oldest first: two states that share the
     name of a version are the same up to it. ``snapshot`` are the parts of a join's own
-    snapshot, for joins whose state is more than their tuples.
+    snapshot, for joins whose state is more than their tuples, and ``snapshot_seal`` its checksum.
     """
 
     identity: str
@@ -68,6 +78,7 @@ class Manifest:
     blocks: list[BlockEntry] = field(default_factory=list)
     snapshot: list[str] = field(default_factory=list)
     snapshot_bytes: int = 0
+    snapshot_seal: str = ""
     timer: int | None = None
 
     def next_version(self, name: str) -> None:
@@ -93,21 +104,24 @@ class Manifest:
         """Return the manifest as bytes."""
         content = asdict(self)
         content["blocks"] = [list(asdict(entry).values()) for entry in self.blocks]
-        return json.dumps({"format": _FORMAT, **content}).encode()
+        return seal(_FORMAT, content)
 
     @staticmethod
     def from_bytes(data: bytes) -> Manifest:
-        """Return the manifest in ``data``."""
-        content = json.loads(data)
-        if content.pop("format") != _FORMAT:
+        """Return the manifest in ``data``; raise DamageError if it is not as it was written."""
+        try:
+            content = unseal(data, _FORMAT)
+        except OtherFormatError as error:
             raise SnapshotError(
-                "the state in this checkpoint was written by another version of Crosswind; "
-                "restart with that version, or with a new checkpointLocation."
-            )
-        content["blocks"] = [
-            BlockEntry(*values[:8], *(tuple(map(tuple, marks)) for marks in values[8:])) for values in content["blocks"]
-        ]
-        return Manifest(**content)
+                f"the state in this checkpoint was written by another version of Crosswind, in format {error.found} "
+                f"(this one reads format {_FORMAT}); restart with that version, or with a new checkpointLocation."
+            ) from None
+        try:
+            blocks = [BlockEntry(*values) for values in content["blocks"]]
+            blocks = [replace(entry, marks=tuple((mark, count) for mark, count in entry.marks)) for entry in blocks]
+            return Manifest(**{**content, "blocks": blocks})
+        except (LookupError, TypeError, ValueError):
+            raise DamageError("its fields are not those of a manifest") from None
 
 
 class Store(Protocol):
@@ -119,14 +133,89 @@ class Store(Protocol):
     def write_manifest(self, data: bytes) -> None:
         """Replace the manifest."""
 
-    def read(self, name: str) -> bytes:
-        """Return a block."""
+    def read(self, name: str) -> bytes | None:
+        """Return a block, or None if there is none of that name."""
 
     def write(self, name: str, data: bytes) -> None:
         """Add a block."""
 
     def remove(self, name: str) -> None:
         """Remove a block."""
+
+    def has_blocks(self) -> bool:
+        """Whether there is any block."""
+
+
+class CellState:
+    """The state of one cell, checked as it is read.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is kept.
+    cell : int
+        The number of the cell, for errors.
+    """
+
+    def __init__(self, store: Store, cell: int) -> None:
+        self._store, self._cell = store, cell
+
+    def damage(self, what: str, how: str) -> SnapshotError:
+        """Return the error that fails the query: ``what`` in the state is not as it was written."""
+        return SnapshotError(
+            f"cell {self._cell}: {what} in the state of this checkpoint is damaged ({how}), so the micro-batch was not "
+            f"taken. Restore the folder of the checkpoint from a copy, or start with a new checkpointLocation."
+        )
+
+    def manifest(self) -> Manifest | None:
+        """Return the manifest, or None if there is no state yet."""
+        data = self._store.read_manifest()
+        if data is None:
+            if self._store.has_blocks():
+                raise self.damage("the manifest", "it is missing, and there are blocks")
+            return None
+        try:
+            return Manifest.from_bytes(data)
+        except DamageError as error:
+            raise self.damage("the manifest", str(error)) from None
+
+    def add_block(self, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
+        """Write a block; return its bytes and checksum."""
+        data = write_block(batch)
+        self._store.write(name, data)
+        return len(data), digest_of(data)
+
+    def block(self, entry: BlockEntry) -> pa.RecordBatch:
+        """Return the tuples of a block."""
+        what = f"block '{entry.name}'"
+        data = self._bytes(what, entry.name)
+        if len(data) != entry.size or digest_of(data) != entry.checksum:
+            raise self.damage(what, f"{len(data)} bytes whose checksum does not match those {entry.size} written")
+        try:
+            batch = read_block(data)
+            batch.validate(full=True)
+        except (pa.ArrowException, OSError, StopIteration, ValueError) as error:
+            raise self.damage(what, " ".join(str(error).split())) from None
+        if batch.num_rows != entry.tuples:
+            raise self.damage(what, f"it has {batch.num_rows} tuples, not {entry.tuples}")
+        return batch
+
+    def snapshot(self, manifest: Manifest) -> bytes:
+        """Return the join's own snapshot, put together."""
+        data = b"".join(self._bytes(f"part '{name}' of the snapshot", name) for name in manifest.snapshot)
+        if len(data) != manifest.snapshot_bytes or seal_of(data) != manifest.snapshot_seal:
+            raise self.damage(f"the snapshot '{manifest.snapshot[0]}'", "it is not the one that the manifest names")
+        return data
+
+    def _bytes(self, what: str, name: str) -> bytes:
+        data = self._store.read(name)
+        if data is None:
+            raise self.damage(what, "it is missing")
+        return data
+
+    def refused(self, what: str, error: CrosswindError) -> SnapshotError:
+        """Return the error that fails the query: the join did not take ``what``, which it wrote."""
+        return self.damage(what, str(error).partition(". Nothing was restored")[0])
 
 
 def compaction(blocks: list[BlockEntry], unit: int) -> list[BlockEntry]:

@@ -1,0 +1,148 @@
+"""Snapshot and restore: what a live join hands over, and how it goes on from that."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from crosswind.engine.intake import Intake
+from crosswind.engine.ordering import OrderedOutput
+from crosswind.engine.outer import Outer
+from crosswind.engine.result import Materialiser
+from crosswind.engine.routes import Routes
+from crosswind.engine.strategy import Late, Strategy
+from crosswind.io.snapshot import Snapshot, SnapshotSchema, read_snapshot, write_snapshot
+from crosswind.plan.compile import Plan
+from crosswind.window.arrival import Sorter, Watermark
+
+__all__ = ["Snapshots"]
+
+
+class Snapshots(ABC):
+    """The part of a live join that writes its state, and takes over one that was written."""
+
+    _plan: Plan
+    _intakes: list[Intake]
+    _materialisers: list[Materialiser]
+    _strategy: Strategy | Routes
+    _outer: Outer | None
+    _ordered: list[OrderedOutput] | None
+    _sorter: Sorter
+    _watermarks: dict[str, Watermark]
+    _tuples_in: dict[str, int]
+    _late: dict[str, int]
+    _rejected: dict[str, int]
+    _shed: dict[str, int]
+    _results: int
+    _owed: list[pa.Table]
+    _counted: bool
+    _closed: str | None
+
+    @abstractmethod
+    def _check_open(self) -> None:
+        """Raise ClosedJoinError unless the join takes something."""
+
+    @abstractmethod
+    def _met_late(self, found: Iterable[Late]) -> list[tuple[int, pa.Table]]:
+        """Make rows of what was found for tuples that are not met at once."""
+
+    def snapshot(self) -> bytes:
+        """Return the state of the join as bytes, for ``crosswind.open(..., restore=)``."""
+        self._check_open()
+        self._owed += [table for _, table in self._met_late(self._strategy.drain())]
+        snapshot = Snapshot(self._about(), owed=list(self._owed))
+        for unit, window in enumerate(self._strategy.windows):
+            snapshot.blocks["window", unit] = window.blocks()
+            snapshot.blocks["held", unit] = self._sorter.held[unit]
+        if self._outer is not None:
+            snapshot.blocks |= {("unmatched", unit): blocks for unit, blocks in self._outer.blocks().items()}
+        snapshot.pending = None if self._ordered is None else [held.pack() for held in self._ordered]
+        return write_snapshot(snapshot)
+
+    def _about(self) -> dict[str, Any]:
+        """Return what a snapshot says besides the tuples."""
+        return {
+            "query": self._identity(),
+            "sql": self._sql(),
+            "watermarks": {name: mark.value for name, mark in self._watermarks.items()},
+            "counts": self._sorter.counts,
+            "tuples_in": self._tuples_in,
+            "late": self._late,
+            "rejected": self._rejected,
+            "shed": self._shed,
+            "results": self._results,
+            "counted": self._counted,
+            "serials": {} if self._outer is None else self._outer.serials(),
+        }
+
+    def restore(self, state: bytes) -> None:
+        """Take over the state in ``state``, as ``crosswind.open(..., restore=state)`` does on a new join.
+
+        What is damaged or belongs to another join is refused before anything has changed.
+        """
+        self._check_open()
+        snapshot = read_snapshot(state, self._snapshot_schema())
+        try:
+            self._take_over(snapshot)
+        except BaseException:  # memory ran out, or an interrupt: half of it must not be used
+            self._closed = "closed, since a restore broke off half-way,"
+            self._strategy.close()
+            raise
+
+    def _snapshot_schema(self) -> SnapshotSchema:
+        """Return what a snapshot must be like to fit this join."""
+        return SnapshotSchema(
+            self._identity(),
+            self._sql(),
+            streams=list(self._watermarks),
+            units=[intake.snapshot_columns() for intake in self._intakes],
+            results=[materialiser.schema for materialiser in self._materialisers],
+            ordered=self._ordered is not None,
+            counted=self._counted,
+            preserved=() if self._outer is None else self._outer.preserved,
+        )
+
+    def _take_over(self, snapshot: Snapshot) -> None:
+        """Go on with the state in ``snapshot``, which is known to fit."""
+        about = snapshot.about
+        self._recall(about)
+        for name, value in about["watermarks"].items():
+            self._watermarks[name].advance(value)
+        self._sorter.counts = list(about["counts"])
+        self._tuples_in, self._late, self._rejected = about["tuples_in"], about["late"], about["rejected"]
+        self._shed |= about["shed"]
+        self._owed += snapshot.owed
+        self._results = about["results"]
+        for (place, unit), blocks in snapshot.blocks.items():
+            for block in blocks:
+                if place == "window":
+                    self._strategy.restore(unit, block)
+                elif place == "unmatched" and self._outer is not None:
+                    self._outer.restore(unit, block)
+                else:
+                    self._sorter.hold(unit, block)
+        if self._outer is not None:
+            self._outer.go_on(about["serials"])
+        for held, table in zip(self._ordered or (), snapshot.pending or (), strict=True):
+            held.unpack(table)
+
+    def _recall(self, about: dict[str, Any]) -> None:  # noqa: B027 - one query has nothing to recall
+        """Take over what a snapshot says of the queries, before its tuples."""
+
+    def _identity(self) -> str:
+        """Return a mark of what the state belongs to: query, schemas, time columns."""
+        parts = []
+        for unit in self._plan.units:
+            fields = [(field.name, str(field.type)) for field in unit.stream.schema]
+            parts.append([unit.stream.name, unit.stream.alias, unit.stream.time, sorted(fields)])
+        text = json.dumps([" ".join(self._sql().split()), parts])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _sql(self) -> str:
+        """Return the queries as text; what belongs to them is told apart by it."""
+        return self._plan.queries[0].query.sql
