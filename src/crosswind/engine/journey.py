@@ -242,6 +242,13 @@ class Journey:
         """Note how long so many tuples took."""
         self.pace_s += (seconds / tuples - self.pace_s) / 4
 
+    @property
+    def made(self) -> int:
+        """Combinations that were made so far, whether or not they became results."""
+        from crosswind.kernel.follow import Op as Words
+
+        return sum(int(op.words[Words.MADE]) for op in self._ops)
+
     def take_share(self, column: int, columns: int) -> None:
         """Search only one of ``columns`` shares of the first windows on the way."""
         for start in self._starts:

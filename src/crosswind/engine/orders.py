@@ -3,25 +3,31 @@
 The first window of a route should leave few combinations, for all the others multiply them.
 How many a window leaves is its size times the selectivity of the comparisons that can be made
 there; both are looked at: sizes as they are, selectivities on samples of the waiting tuples.
+
+Two things hold whatever the samples say. No order takes a step without a condition (a cross product) while one with a
+condition is left. And a new order is on trial: the combinations that it really makes are counted, and if they are many
+more than the former order would make, that one is taken again.
 """
 
 from __future__ import annotations
 
-from itertools import permutations
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.intake import Intake
 from crosswind.plan.compile import Plan
-from crosswind.plan.hops import plain_order
+from crosswind.plan.hops import plain_order, tied_units
 from crosswind.plan.logic import Atom, Formula
 from crosswind.plan.split import Band, Key, Side
 from crosswind.plan.terms import Term, units_in
 from crosswind.query.tree import Call, Column
 from crosswind.window.replicas import Replicas
 
-__all__ = ["Orders"]
+__all__ = ["Orders", "Work"]
 
 _SAMPLE = 128
 _LOOK_EVERY, _LOOK_MAX = 64, 4096
@@ -30,10 +36,45 @@ _LOOK_EVERY, _LOOK_MAX = 64, 4096
 _BETTER = 1.5
 """Another way is taken if it promises this many times less work: changing costs, too."""
 
+_TRIAL = 16
+"""Calls that a new way is on trial for."""
+
+_WORSE, _MUCH_WORSE = 2.0, 8.0
+"""It is taken back if it makes this many times the combinations of the former one, at the end or at any time."""
+
+_BARRED = 64
+"""Looks for which a way that was taken back is not taken again."""
+
 _ALL_WAYS = 6
 """Streams up to which every way is weighed; with more, one goes to the least window next."""
 
 _UNKNOWN = 0.3
+
+
+class Work(NamedTuple):
+    """What tuples of a unit took: how many came, and how many combinations they have made on their way."""
+
+    tuples: int
+    combinations: int
+
+    def since(self, before: Work) -> Work:
+        """Return what has come and was made after ``before``."""
+        return Work(self.tuples - before.tuples, self.combinations - before.combinations)
+
+    @property
+    def width(self) -> float:
+        """Combinations for each tuple."""
+        return self.combinations / max(1, self.tuples)
+
+
+@dataclass
+class _Trial:
+    """New ways of a unit's tuples: what was there before, and by what its estimates were wrong."""
+
+    former: dict[Term, tuple[int, ...]]
+    error: float
+    began: Work
+    calls: int = 0
 
 
 class Orders:
@@ -60,38 +101,94 @@ class Orders:
                 self._linear |= dict.fromkeys(band.atoms[:1], band)
         self._known = {atom for entry in plan.queries for band in entry.split.bands for atom in band.atoms[1:]}
         self._chosen: dict[tuple[Term, int], tuple[int, ...]] = {}
-        self._calls, self._pause = 0, _LOOK_EVERY
+        self._calls, self._pause, self._looks = 0, _LOOK_EVERY, 0
+        self._seen: list[Work] = [Work(0, 0)] * len(plan.units)
+        self._trials: dict[int, _Trial] = {}
+        self._barred: dict[tuple[Term, int, tuple[int, ...]], int] = {}
         self.reason = "by the kind of comparison; nothing has been sampled yet"
 
     def __call__(self, term: Term, source: int) -> tuple[int, ...]:
         """Return the way of ``term`` from ``source``."""
         return self._chosen.setdefault((term, source), plain_order(term, source))
 
-    def revisit(self) -> bool:
-        """Look at the windows now and then; return whether some way has changed."""
+    def revisit(self, work: Callable[[], list[Work]]) -> bool:
+        """Look at the windows now and then; return whether some way has changed.
+
+        ``work`` tells, by unit, what its tuples have taken so far.
+        """
         self._calls += 1
+        if self._trials and self._judge(work()):
+            return True
         if self._calls < self._pause or all(len(term.units) < 3 for term in self._plan.terms):
             return False
         self._calls = 0
         if not all(len(window) for window in self._windows):
             return False
+        self._looks += 1
+        done = work()
+        changed = self._choose(done)
+        self._seen = done
+        self._pause = _LOOK_EVERY if changed else min(_LOOK_MAX, 2 * self._pause)
+        return changed
+
+    def _choose(self, done: list[Work]) -> bool:
+        """Choose ways anew; those that change are on trial."""
         samples = _Samples(self._intakes, self._windows, self._plan)
         shares: dict[Formula, float] = {}
-        changed = False
+        former: dict[int, dict[Term, tuple[int, ...]]] = {}
+        estimates: dict[int, float] = {}
         for (term, source), now in self._chosen.items():
             if len(term.units) < 3:
                 continue
             best = self._best(term, source, samples, shares)
             before, after = (self._cost(term, source, way, samples, shares) for way in (now, best))
+            estimates[source] = estimates.get(source, 0.0) + before
             if before > _BETTER * after:
+                former.setdefault(source, {})[term] = now
                 self._chosen[term, source] = best
-                changed = True
-                names = [self._plan.units[unit].stream.alias for unit in (source, *best)]
                 self.reason = (
-                    f"{' > '.join(names)}: {before / after:.1f} times fewer combinations than before (sampled)"
+                    f"{self._named(source, best)}: {before / after:.1f} times fewer combinations than before (sampled)"
                 )
-        self._pause = _LOOK_EVERY if changed else min(_LOOK_MAX, 2 * self._pause)
+        for source, ways in former.items():
+            measured = done[source].since(self._seen[source])
+            error = measured.width / estimates[source] if measured.tuples else 1.0
+            self._trials[source] = _Trial(ways, error, done[source])
+        return bool(former)
+
+    def _judge(self, done: list[Work]) -> bool:
+        """Compare what new ways make with what the former ones would; return whether some are taken back."""
+        samples = _Samples(self._intakes, self._windows, self._plan)
+        shares: dict[Formula, float] = {}
+        changed = False
+        for source, trial in list(self._trials.items()):
+            measured = done[source].since(trial.began)
+            trial.calls += 1
+            if not measured.tuples:
+                continue
+            ways = {term: way for (term, start), way in self._chosen.items() if start == source and len(term.units) > 2}
+            costs = (self._cost(t, source, trial.former.get(t, way), samples, shares) for t, way in ways.items())
+            expected = trial.error * sum(costs)
+            limit = _WORSE if trial.calls >= _TRIAL else _MUCH_WORSE
+            if measured.width > limit * (expected + 1):
+                self._take_back(source, trial, measured.width / max(expected, 1e-3))
+                changed = True
+            elif trial.calls >= _TRIAL:
+                del self._trials[source]
         return changed
+
+    def _take_back(self, source: int, trial: _Trial, times: float) -> None:
+        del self._trials[source]
+        for term, way in trial.former.items():
+            bad = self._chosen[term, source]
+            self._barred[term, source, bad] = self._looks + _BARRED
+            self._chosen[term, source] = way
+            self.reason = (
+                f"{self._named(source, way)} again: {self._named(source, bad)} made {times:.1f} times as many "
+                "combinations (measured)"
+            )
+
+    def _named(self, source: int, way: tuple[int, ...]) -> str:
+        return " > ".join(self._plan.units[unit].stream.alias for unit in (source, *way))
 
     def ways(self) -> dict[str, str]:
         """Return, by alias, the ways that its tuples go."""
@@ -104,13 +201,20 @@ class Orders:
     def _best(self, term: Term, source: int, samples: _Samples, shares: dict[Formula, float]) -> tuple[int, ...]:
         rest = [unit for unit in term.units if unit != source]
         if len(rest) < _ALL_WAYS:
-            return min(permutations(rest), key=lambda way: self._cost(term, source, way, samples, shares))
+            known = [way for way in _ways(term, {source}, rest) if not self._is_barred(term, source, way)]
+            known = known or [self._chosen[term, source]]
+            return min(known, key=lambda way: self._cost(term, source, way, samples, shares))
         way: list[int] = []
         while rest:
-            chosen = min(rest, key=lambda unit: self._cost(term, source, (*way, unit), samples, shares))
+            tied = tied_units(term, {source, *way}, rest)
+            chosen = min(tied, key=lambda unit: self._cost(term, source, (*way, unit), samples, shares))
             way.append(chosen)
             rest.remove(chosen)
-        return tuple(way)
+        made = tuple(way)
+        return self._chosen[term, source] if self._is_barred(term, source, made) else made
+
+    def _is_barred(self, term: Term, source: int, way: tuple[int, ...]) -> bool:
+        return self._barred.get((term, source, way), 0) > self._looks
 
     def _cost(
         self, term: Term, source: int, way: tuple[int, ...], samples: _Samples, shares: dict[Formula, float]
@@ -147,6 +251,15 @@ class Orders:
                 return float(max(inside.mean(), 0.5 / gap.size))
         equal = isinstance(part, Atom) and isinstance(part.expr, Call) and part.expr.op == "eq"
         return 0.01 if equal else _UNKNOWN
+
+
+def _ways(term: Term, joined: set[int], rest: list[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the ways through ``rest``: no step without a condition while one with a condition is left."""
+    if not rest:
+        yield ()
+    for unit in tied_units(term, joined, rest) if rest else ():
+        for way in _ways(term, joined | {unit}, [other for other in rest if other != unit]):
+            yield (unit, *way)
 
 
 class _Samples:

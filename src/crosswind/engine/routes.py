@@ -18,7 +18,7 @@ from crosswind.engine.hopping import Hopping, word
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
 from crosswind.engine.journey import Findings, Journey
-from crosswind.engine.orders import Orders
+from crosswind.engine.orders import Orders, Work
 from crosswind.engine.party import Party
 from crosswind.engine.result import Part
 from crosswind.engine.spans import Spans, Turn, Wait
@@ -108,6 +108,7 @@ class Routes(AtOnce):
         self._later = [{bank: self._later_terms(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
         self._turn: Turn | None = None
         self.orders = Orders(plan, intakes, self.windows)
+        self._came, self._made = [0] * len(intakes), [0] * len(intakes)
         workers = max(1, sides[0]) * sides[1]
         self._findings = [[Findings(entry.units) for entry in plan.queries] for _ in range(workers)]
         self._party = Party(sides, self._findings) if workers > 1 else None
@@ -240,6 +241,7 @@ class Routes(AtOnce):
         if not len(block):
             return
         self._combined = block
+        self._came[unit] += len(block)
         if self._turn is None or self._turn.released is not released:
             self._turn = Turn(len(self.windows), released)
         masks = [self._begin(unit, block, bank) for bank in self._banks]
@@ -321,9 +323,15 @@ class Routes(AtOnce):
         """Arrange and merge what has been sealed."""
         for stand in self._stands:
             stand.tidy(self._newest)
-        if self.orders.revisit():
+        if self.orders.revisit(self._work):
+            self._made = [made for _, made in self._work()]
             self._journeys = self._plan_hops()
         super().settle()
+
+    def _work(self) -> list[Work]:
+        """Return, by unit, how many tuples have come, and how many combinations they have made on their way."""
+        made = [sum(journey.made for journey in mine) for mine in self._journeys]
+        return [Work(*both) for both in zip(self._came, map(sum, zip(self._made, made, strict=True)), strict=True)]
 
 
 def _is_short(wait: Wait) -> bool:

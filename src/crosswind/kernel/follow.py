@@ -83,7 +83,9 @@ class Op:
     LEAN = 96
     """Whether combinations that are made are complete: they are only noted, and put together when written down."""
     RUNS_2, RUN_COLUMNS_2, ITEMS_2 = 97, 98, 99
-    WORDS = 100
+    MADE = 100
+    """How many combinations have been made, or, by a product, looked at, in all."""
+    WORDS = 101
     START, SEARCH, ALL, PRODUCT, EMIT, KEEP, STAND = 1, 2, 3, 4, 5, 6, 7
 
 
@@ -605,6 +607,7 @@ def advance_product(op, turn):
             k += 1
         if k >= probes:
             g, k = g + 1, 0
+    op[{MADE}] += (g - op[{NEXT}]) * probes + k - op[{NEXT_2}] - kept
     op[{NEXT}], op[{NEXT_2}] = g, k
     if not lean:
         copy_rows(a, a_room, chosen, kept, members, out, room)
@@ -706,6 +709,7 @@ def advance(op, turn):
     else:
         made = np.int64(0) if write_down(op) else np.int64({FULL})
     op[{COUNT}] = max(made, 0)
+    op[{MADE}] += op[{COUNT}]
     return made
 
 

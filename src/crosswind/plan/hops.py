@@ -8,7 +8,7 @@ weakest of their boxes, and what each of them asks beyond that is checked afterw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from crosswind.plan.alike import fill, skeleton, weaker
@@ -18,7 +18,7 @@ from crosswind.plan.logic import And, Atom, Formula, conjuncts
 from crosswind.plan.terms import Term, units_in
 from crosswind.query.tree import Call, Expr
 
-__all__ = ["Hop", "Order", "hops_of", "plain_order"]
+__all__ = ["Hop", "Order", "hops_of", "plain_order", "tied_units"]
 
 Order = Callable[[Term, int], tuple[int, ...]]
 """Which way a term goes from a source: the other units, in turn."""
@@ -76,6 +76,14 @@ def plain_order(term: Term, source: int) -> tuple[int, ...]:
         rest.remove(chosen)
         joined.add(chosen)
     return tuple(order)
+
+
+def tied_units(term: Term, joined: set[int], rest: Sequence[int]) -> list[int]:
+    """Return the units of ``rest`` that a condition ties to what is joined; all of them where none is tied.
+
+    Whoever chooses an order chooses the next unit among these: a step without a condition is a cross product.
+    """
+    return [unit for unit in rest if _tie(term, joined, unit)] or list(rest)
 
 
 def _tie(term: Term, joined: set[int], unit: int) -> int:
