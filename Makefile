@@ -7,7 +7,7 @@ PYTEST_ARGS ?= -n 2
 BENCH ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka test lint docs fuzz damage soak bench lock clean
+.PHONY: help setup demo kafka test lint docs fuzz damage mutants soak bench lock clean
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -41,6 +41,9 @@ fuzz: setup  ## Compare random cases with the oracle: make fuzz CASES=5000 SEED=
 
 damage: setup  ## Damage snapshots and Spark's state, and read them: make damage CASES=5000 SEED=0
 	@.venv/bin/python -m tests.damage --cases $(CASES) --seed $(SEED)
+
+mutants: setup  ## Put faults into the source and see whether the tests notice: make mutants [MUTANTS="--room plan"]
+	@.venv/bin/python -m tests.mutants $(MUTANTS)
 
 soak: setup  ## On Spark for long: flat memory, exact output, 20 kills: make soak SECONDS=1800 KILLS=20
 	@.venv/bin/python -m pytest -q -m long tests

@@ -5,6 +5,7 @@ The twins share no code with the kernels; seeds are in the test ids.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from fractions import Fraction
@@ -18,7 +19,7 @@ import pytest
 import crosswind as cw
 from crosswind.engine.index import Index
 from crosswind.engine.probe import Scratch
-from crosswind.kernel.arrange import grid_cells, group, hash_cells, hash_keys, hash_texts, hash_wides
+from crosswind.kernel.arrange import float_keys, grid_cells, group, hash_cells, hash_keys, hash_texts, hash_wides
 from crosswind.kernel.box import box_kernel
 from crosswind.kernel.gather import gather_text, gather_width
 from crosswind.kernel.jit import load_source
@@ -53,12 +54,14 @@ def test_keys_keep_the_order_of_floats(of, dtype):
     rng = np.random.default_rng(7)
     raw = rng.integers(0, 256, 2000 * np.dtype(dtype).itemsize, dtype=np.uint8).view(dtype)
     with np.errstate(over="ignore"):
-        values = np.concatenate([raw, np.array(REALS).astype(dtype)])
+        special = np.concatenate([np.array([*REALS, NAN, 0.0, -0.0]), -np.array([NAN])]).astype(dtype)
+    values = np.concatenate([raw, special])
     keys = encode(values, of, of.bits).tolist()
+    assert float_keys(values.ctypes.data, len(values), of.bits).tolist() == keys
     order = [naive_order(v) for v in values.tolist()]
-    for i, j in zip(
-        rng.integers(0, len(keys), 20_000).tolist(), rng.integers(0, len(keys), 20_000).tolist(), strict=True
-    ):
+    pairs = list(itertools.product(range(len(raw), len(values)), repeat=2))
+    pairs += rng.integers(0, len(keys), (20_000, 2)).tolist()
+    for i, j in pairs:
         assert (keys[i] < keys[j], keys[i] == keys[j]) == (order[i] < order[j], order[i] == order[j])
     first, last = first_and_last(of, of.bits)
     assert first <= min(keys) <= max(keys) <= last

@@ -188,6 +188,41 @@ def test_similar_queries_share_one_search():
         assert sorted(map(repr, found[name].to_pylist())) == sorted(map(repr, alone.to_pylist()))
 
 
+SHARED = {
+    "equalities": ["R.a = S.d", "R.a = S.d + 1", "R.a = S.d - 2"],
+    "subtracted": ["R.a > S.d - 1 AND R.a < S.e", "R.a > S.d - 4 AND R.a < S.e"],
+    "filters": ["R.a < 4 AND R.a = S.d", "R.a > 8 AND R.a = S.d"],
+    "columns": ["R.a = S.d", "R.b = S.e", "R.a <= S.d AND R.b = S.e"],
+}
+
+
+@pytest.mark.parametrize("index", ["scan", "hash"])
+@pytest.mark.parametrize("conditions", SHARED.values(), ids=list(SHARED))
+def test_queries_that_share_a_search_find_what_each_finds_alone(conditions, index):
+    rng = random.Random(3)
+    tables = {
+        name: pa.table(
+            {
+                "ts": pa.array(range(120), pa.int64()),
+                **{c: [None if rng.random() < 0.1 else rng.randrange(12) for _ in range(120)] for c in COLUMNS[name]},
+            },
+            schema=SCHEMAS[name],
+        )
+        for name in "RS"
+    }
+    texts = {
+        f"q{k}": f"SELECT R.ts AS r, S.ts AS s FROM R [RANGE 40], S [RANGE {30 + k}] WHERE {condition}"
+        for k, condition in enumerate(conditions)
+    }
+    with cw.open(texts, {name: SCHEMAS[name] for name in "RS"}, index=index, basic_window=8, lateness=9) as join:
+        parts = [join.push(name, tables[name].slice(at, 6)) for at in range(0, 120, 6) for name in "RS"]
+        found = gather([*parts, join.finish()])
+    for name, text in texts.items():
+        alone = cw.run(text, tables, index="scan")
+        assert alone.num_rows > 20
+        assert sorted(map(repr, found[name].to_pylist())) == sorted(map(repr, alone.to_pylist())), text
+
+
 def test_results_in_time_order():
     rng = random.Random(9)
     tables = make_tables(rng)

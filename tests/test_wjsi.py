@@ -226,3 +226,13 @@ def test_a_program_with_too_many_combinations_does_not_fit():
     plan = compile_plan({name: parse(text, SCHEMAS, "ts") for name, text in texts.items()}, many=True)
     with pytest.raises(cw.UnsupportedError, match="47 registers for what AND and OR make, the program needs 55"):
         assemble(plan, 0)
+
+
+@pytest.mark.parametrize(
+    ("op", "codes"), [("<", (3, 5)), ("<=", (4, 6)), (">", (5, 3)), (">=", (6, 4)), ("<>", (2, 2))]
+)
+def test_a_comparison_is_turned_around_for_the_other_stream(op, codes):
+    query = parse(f"SELECT * FROM R [ROWS 5], S [ROWS 5] WHERE R.a {op} S.d", SCHEMAS, "ts")
+    plan = compile_plan({"q": query}, many=True)
+    found = [[line.operands[2] for line in assemble(plan, unit) if line.name == "CMP"] for unit in (0, 1)]
+    assert found == [[code] for code in codes]

@@ -232,6 +232,22 @@ def test_the_layout_follows_the_condition(where, asked, kind, cells):
     assert (layout.kind, layout.cells) == (kind, cells)
 
 
+@pytest.mark.parametrize(
+    ("where", "kind"),
+    [
+        ("R.k = S.k AND S.k = T.k", "hash"),
+        ("R.k = S.k AND R.k = T.k AND T.x < 3", "hash"),
+        ("R.k = S.k + 1 AND S.k = T.k", "grid"),
+        ("R.k = S.k AND S.x = T.k", "grid"),
+        ("R.k = S.k AND abs(S.k - T.k) <= 0", "grid"),
+    ],
+)
+def test_three_streams_are_hashed_by_keys_that_are_equal_in_all_of_them(where, kind):
+    schema = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("ts", pa.int64())])
+    sql = f"SELECT R.x FROM R [RANGE 5], S [RANGE 5], T [RANGE 5] WHERE {where}"
+    assert make_spec(sql, dict.fromkeys("RST", schema), cells=4).layout.kind == kind
+
+
 def test_rows_windows_stay_together():
     for asked in ("auto", "hash", "range", "grid", (2, 3)):
         assert chosen(KEY, asked, windows=("ROWS 5", "RANGE 5"))[1].total == 1

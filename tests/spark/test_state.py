@@ -375,3 +375,17 @@ def test_a_block_that_is_damaged_is_noticed_when_blocks_are_put_together():
     store.content["block 0-2-2"] = store.content["block 0-3-3"]
     with pytest.raises(cw.SnapshotError, match=r"cell 0: block '0-2-2'"):
         feed(Cell(spec, store, cache), R=batch((8, 1)))
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"])
+def test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are(kind):
+    rng = random.Random(kind)
+    shown = "R.x" if kind in ("LEFT SEMI", "LEFT ANTI") else "R.x, S.x AS a"
+    sql = f"SELECT {shown} FROM R [RANGE 10] {kind} JOIN S [RANGE 10] ON abs(R.x - S.x) <= 1"
+    streams = {name: [batch(*((rng.randint(0, 40), 5 * k) for _ in range(8))) for k in range(6)] for name in "RS"}
+    tables = {name: pa.concat_tables(parts) for name, parts in streams.items()}
+    expected = sorted(map(repr, cw.run(sql, tables).to_pylist()))
+    for layout in ((2, 2), (4, 1), (1, 4)):
+        simulation = join_simulated(make_spec(sql, SCHEMAS, layout=layout), streams, random.Random(1), CALM)
+        simulation.close_windows()
+        assert sorted(map(repr, simulation.table().to_pylist())) == expected, layout
