@@ -6,6 +6,7 @@ import dataclasses
 import json
 import random
 import re
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from crosswind.io.blocks import concat_batches, read_block, write_block
 from crosswind.io.checksum import seal, unseal
 from crosswind.spark.cache import CachedJoin, JoinCache
 from crosswind.spark.cell import Arrival, Cell, Report
-from crosswind.spark.progress import CellProgress, Progress
+from crosswind.spark.progress import _GAUGES, _OF_CELL, _SUMMED, CellProgress, Progress, progress_of
 from crosswind.spark.state import BlockEntry, Manifest, compaction
 from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
 from tests.spark.simulation import CALM, DictStore, Simulation, Trouble, join_simulated, make_spec
@@ -299,11 +300,63 @@ def test_rows_windows_hold_back_until_the_watermark():
 def test_progress_adds_up_cells_and_all():
     cells = [tuple(CellProgress(**dict.fromkeys(names(CellProgress), k + n)) for n in range(2)) for k in range(2)]
     first, second = (
-        Progress(**dict.fromkeys(names(Progress) - {"cells", "batch"}, 3), batch=k, cells=cells[k]) for k in range(2)
+        Progress(**dict.fromkeys(names(Progress) - {"cells", "batch", "held"}, 3), batch=k, cells=cells[k])
+        for k in range(2)
     )
     for total in (first + second, second + first):
         assert (total.batch, total.tuples, total.window_tuples, total.join_ms, total.batch_ms) == (1, 6, 3, 3, 6)
         assert total.cells == cells[1]
+
+
+def observed(batch: int, cells: int, **of: tuple[int, int, int]) -> SimpleNamespace:
+    """Return a progress as Spark has it; of each cell that reports: tuples, bytes, and how many more tuples."""
+    row: dict[str, int | None] = dict.fromkeys(_SUMMED)
+    numbers = {int(name[1:]): values for name, values in of.items()}
+    if numbers:
+        row |= {name: sum(values[k] for values in numbers.values()) for k, name in enumerate(_GAUGES[:2])}
+        row["cache_bytes"] = 7
+    if cells > 64:
+        row |= {"window_change": None, "state_change": None}
+        if numbers:
+            row |= dict.fromkeys(("window_change", "state_change"), sum(values[2] for values in numbers.values()))
+    else:
+        for cell in range(cells):
+            known = numbers.get(cell)
+            named = {"window_tuples": 0, "state_bytes": 1}
+            for name in _OF_CELL:
+                row[f"{name}_{cell}"] = None if known is None else known[named[name]] if name in named else 0
+    return SimpleNamespace(
+        batchId=batch, batchDuration=5, observedMetrics={"crosswind_j": SimpleNamespace(asDict=lambda: row)}
+    )
+
+
+@pytest.mark.parametrize("cells", [3, 65])
+def test_what_cells_hold_is_kept_in_mind_until_they_say_otherwise(cells):
+    held = None
+    expected = []
+    for number, of in enumerate(
+        [{"c0": (5, 50, 5), "c2": (7, 70, 7)}, {}, {"c0": (6, 51, 1)}, {"c1": (2, 2, 2)}, {"c2": (0, 63, -7)}, {}]
+    ):
+        held = progress_of(observed(number, cells, **of), held)
+        assert held is not None
+        expected.append((held.window_tuples, held.state_bytes))
+    assert expected == [(12, 120), (12, 120), (13, 121), (15, 123), (8, 116), (8, 116)]
+    assert progress_of(observed(9, cells)).window_tuples == 0
+    assert (held + held).held == held.held
+
+
+def test_a_cell_to_which_nothing_came_says_what_it_holds():
+    spec, store, cache = make_spec(CROSS, SCHEMAS), DictStore(), JoinCache()
+    _, first = feed(Cell(spec, store, cache), 5, R=batch((1, 7), (2, 7)))
+    assert (first.window_tuples, first.window_change) == (2, 2)
+    assert first.state_bytes == first.state_change > 0
+    cell = Cell(spec, store, cache)
+    _, idle = feed(cell, 5)
+    assert cell.is_idle
+    assert (idle.window_tuples, idle.state_bytes, idle.cache_bytes) == (2, first.state_bytes, first.cache_bytes)
+    assert (idle.window_change, idle.state_change, idle.results) == (0, 0, 0)
+    _, last = feed(Cell(spec, store, cache), 500)
+    assert (last.window_tuples, last.window_change, last.state_change) == (0, -2, -first.state_bytes)
 
 
 def names(kind: type) -> set[str]:

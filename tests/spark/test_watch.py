@@ -37,3 +37,46 @@ def test_a_batch_is_not_missed_for_a_report_that_there_was_nothing_to_do(spark, 
     finally:
         watch.stop()
     assert [(progress.batchId, progress.numInputRows) for progress, _ in seen] == [(0, 10), (1, 11), (2, 12)]
+
+
+def test_what_is_held_stays_known_while_nothing_comes(spark, tmp_path):
+    """A micro-batch without tuples, or with tuples for one cell only, says nothing of what other cells hold."""
+    import crosswind as cw
+    from crosswind.spark.watch import Watch
+    from tests.spark.frames import Feed
+
+    schema = pa.schema([("x", pa.int64()), ("ts", pa.int64())])
+    feeds = {name: Feed(tmp_path / f"in-{name}", schema) for name in ("R", "S")}
+    sql = "SELECT R.x FROM R [RANGE 100000], S [RANGE 100000] WHERE R.x = S.x"
+    frames = {name: feed.frame() for name, feed in feeds.items()}
+    joined = cw.spark.join(sql, frames, layout="hash", cells=2)
+    heard: list[cw.spark.Progress] = []
+    listener = cw.spark.Listener(heard.append)
+    spark.streams.addListener(listener)
+    writer = joined.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.start()
+    watch, seen = Watch(query), []
+
+    def done(batches: int) -> bool:
+        seen.extend(report for _, report in watch.news() if report is not None)
+        return sum(report.tuples > 0 for report in seen) >= batches and seen[-1].tuples == 0
+
+    try:
+        for number, values in enumerate([range(40), [3] * 5, [7]]):
+            for feed in feeds.values():
+                feed.add(pa.table({"x": list(values), "ts": [1000 + number] * len(values)}, schema))
+            wait_until(lambda n=number: done(n + 1), 120, f"micro-batch {number}, and one without tuples after it")
+        wait_until(lambda: len(heard) >= len(seen), 60, "the listener to hear of all")
+    finally:
+        watch.stop()
+        spark.streams.removeListener(listener)
+    held = 0
+    for report in seen:
+        held += report.tuples  # nothing expires, and with this layout nothing is copied
+        assert report.window_tuples == held, seen
+        assert report.state_bytes > 0
+    assert [report.tuples for report in seen if report.tuples] == [80, 10, 2]
+    assert sum(not report.cells for report in seen) >= 3, "there were micro-batches in which no cell had anything to do"
+    assert {report.batch: report.window_tuples for report in heard} == {r.batch: r.window_tuples for r in seen}
+    lone = [cw.spark.progress_of(entry) for entry in query.recentProgress]
+    assert any(entry is not None and entry.window_tuples == 0 for entry in lone), "one report alone cannot know"

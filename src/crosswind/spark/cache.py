@@ -41,6 +41,10 @@ class JoinCache:
         """Bytes held by all joins."""
         return sum(entry.nbytes for entry in self._entries.values())
 
+    def bytes_of(self, origin: str) -> int:
+        """Return the bytes held by the join of ``origin``; 0 if it is not kept."""
+        return self._entries[origin].nbytes if origin in self._entries else 0
+
     def take(self, origin: str) -> CachedJoin | None:
         """Return and forget the join of ``origin``: whoever fails half-way does not put it back."""
         return self._entries.pop(origin, None)

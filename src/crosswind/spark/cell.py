@@ -47,7 +47,7 @@ class Arrival:
 
 @dataclass
 class Report:
-    """What a cell did in a micro-batch."""
+    """What a cell did in a micro-batch, and what it holds after it; changes are those since the one before."""
 
     tuples: int = 0
     late: int = 0
@@ -60,6 +60,8 @@ class Report:
     cache_bytes: int = 0
     join_ms: float = 0.0
     state_ms: float = 0.0
+    window_change: int = 0
+    state_change: int = 0
 
 
 @dataclass
@@ -89,6 +91,8 @@ class Cell:
         self._spec, self._store, self._cache = spec, store, cache
         self._state = CellState(store, number)
         self._ages: tuple[int | None, ...] = ()
+        self.is_idle = False
+        """Whether there was nothing to do."""
         self.timer: int | None = None
         """The watermark, in milliseconds, at which to call again even if nothing comes (None: as asked before)."""
 
@@ -102,7 +106,10 @@ class Cell:
         watermark = spec.watermark(milliseconds)
         began = clock.perf_counter()
         manifest = self._manifest()
-        if not arrivals and manifest.watermark == watermark:  # a timer of a cell that has just been here
+        before = (manifest.window_tuples, manifest.nbytes)
+        if not arrivals and manifest.watermark == watermark:  # nothing for it, or a timer: it has just been here
+            self.is_idle = True
+            self._tell(report, manifest, before)
             return
         cached = self._open(manifest, report)
         report.state_ms += _since(began)
@@ -116,14 +123,19 @@ class Cell:
             began = clock.perf_counter()
         report.join_ms += _since(began)
         began = clock.perf_counter()
+        stats = cached.join.stats
+        manifest.window_tuples = sum(stats.window_tuples.values()) + stats.held
         self._write(manifest, cached, taken, milliseconds)
         report.state_ms += _since(began)
-        stats = cached.join.stats
-        report.window_tuples = sum(stats.window_tuples.values()) + stats.held
-        report.state_bytes = manifest.nbytes
         cached.nbytes = stats.bytes_held
         self._cache.put(manifest.origin, cached, spec.cache_bytes)
-        report.cache_bytes = self._cache.nbytes
+        self._tell(report, manifest, before)
+
+    def _tell(self, report: Report, manifest: Manifest, before: tuple[int, int]) -> None:
+        """Report what the cell holds; ``before`` are the tuples and bytes that it held."""
+        report.window_tuples, report.state_bytes = manifest.window_tuples, manifest.nbytes
+        report.window_change, report.state_change = manifest.window_tuples - before[0], manifest.nbytes - before[1]
+        report.cache_bytes = self._cache.bytes_of(manifest.origin)
 
     # -- before --------------------------------------------------------------
 

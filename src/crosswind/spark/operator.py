@@ -91,21 +91,23 @@ class CellProcessor(StatefulProcessor):
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
         """Give out what the watermark alone completes, and release what it has passed."""
-        yield from self._process(int(key[0]), [], 0, Report(), timerValues)
+        yield from self._process(int(key[0]), [], 0, None, timerValues)
 
     def close(self) -> None:
         """Nothing to release: joins stay in the cache of the process."""
 
     def _process(
-        self, key: int, arrivals: list[Arrival], rejected: int, report: Report, timer_values: TimerValues
+        self, key: int, arrivals: list[Arrival], rejected: int, counted: Report | None, timer_values: TimerValues
     ) -> Iterator[pd.DataFrame]:
+        """Run one cell; ``counted`` is what came for it (None: a timer, and the cell may have reported already)."""
+        report = counted or Report()
         cell = Cell(self._spec, self._store, CACHE, self._keys.index(key))
         now = timer_values.getCurrentWatermarkInMs()
         for query, block in result_blocks(cell.process(arrivals, now, report)):
             yield _row(key, Report(), 0, query, block)
         if cell.timer is not None:
             self._handle.registerTimer(cell.timer)
-        if arrivals or rejected or report != Report():
+        if counted is not None or not cell.is_idle:  # one report: what it holds is added up over the cells
             yield _row(key, report, rejected, None, None)
 
 

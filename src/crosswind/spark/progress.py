@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pyspark.sql import Column
@@ -32,17 +32,25 @@ METRICS = "crosswind"
 
 _CELLS_MAX = 64
 """Cells that are reported one by one: each adds columns to what Spark observes."""
-_OF_CELL = ("window_tuples", "results", "join_ms")
+_GAUGES = ("window_tuples", "state_bytes", "cache_bytes")
+"""What is there now, not what came: a cell that has nothing to do in a micro-batch still holds it."""
+_OF_CELL = ("window_tuples", "results", "join_ms", "state_bytes", "cache_bytes")
+_CHANGES = ("window_change", "state_change")
+"""How the first gauges changed; needed where there are too many cells to report one by one."""
+_TOGETHER = -1
+"""Stands for all cells together."""
 
 
 @dataclass(frozen=True)
 class CellProgress:
-    """What one cell did in a micro-batch; ``window_tuples`` wait in it."""
+    """What one cell did in a micro-batch; ``window_tuples`` wait in it, ``state_bytes`` are its state."""
 
     cell: int
     window_tuples: int
     results: int
     join_ms: float
+    state_bytes: int = 0
+    cache_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,8 @@ class Progress:
     ``window_tuples`` wait (copies in several cells counted each); ``cache_hits`` are cells
     whose windows the worker still had; ``join_ms`` is the longest time a cell spent joining,
     ``state_ms`` reading and writing its state. ``cells`` has those cells that had something to do, one by one,
-    in joins of up to 64 cells.
+    in joins of up to 64 cells. ``held`` has what each cell last said of itself, so ``window_tuples``, ``state_bytes``
+    and ``cache_bytes`` are those of all cells that have reported so far (see :func:`progress_of`).
 
     Examples
     --------
@@ -80,6 +89,7 @@ class Progress:
     state_ms: float
     batch_ms: float
     cells: tuple[CellProgress, ...] = ()
+    held: Mapping[tuple[str, int], CellProgress] = field(default_factory=dict, repr=False, compare=False)
 
     def __add__(self, other: Progress) -> Progress:
         """Add up what came and went; of what is held and of times, the later or longer counts."""
@@ -87,11 +97,11 @@ class Progress:
         values: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in summed}
         values |= {name: max(getattr(self, name), getattr(other, name)) for name in ("batch", "join_ms", "state_ms")}
         later = other if other.batch >= self.batch else self
-        values |= {name: getattr(later, name) for name in ("window_tuples", "state_bytes", "cache_bytes", "cells")}
+        values |= {name: getattr(later, name) for name in (*_GAUGES, "cells", "held")}
         return Progress(**values)
 
 
-_SUMMED = tuple(f.name for f in fields(Progress) if f.name not in ("batch", "batch_ms", "cells"))
+_SUMMED = tuple(f.name for f in fields(Progress) if f.name not in ("batch", "batch_ms", "cells", "held"))
 
 
 def counters(keys: Sequence[int]) -> list[Column]:
@@ -100,6 +110,8 @@ def counters(keys: Sequence[int]) -> list[Column]:
     for cell, key in enumerate(keys if len(keys) <= _CELLS_MAX else ()):
         mine = sf.col("cell") == key
         columns += [sf.sum(sf.when(mine, sf.col(name))).alias(f"{name}_{cell}") for name in _OF_CELL]
+    if len(keys) > _CELLS_MAX:
+        columns += [sf.sum(name).alias(name) for name in _CHANGES]
     return columns
 
 
@@ -108,13 +120,16 @@ def counted(frame: Any, name: str) -> Any:
     return frame.observe(name, sf.count(sf.lit(1)).alias("tuples"))
 
 
-def progress_of(progress: Any) -> Progress | None:
+def progress_of(progress: Any, before: Progress | None = None) -> Progress | None:
     """Return the counters in a streaming query's progress, or None if it holds no join.
 
     Parameters
     ----------
     progress : StreamingQueryProgress
         ``query.lastProgress``, an item of ``query.recentProgress``, or ``event.progress``.
+    before : Progress, optional
+        The counters of the micro-batch before. In a micro-batch only those cells report to which something came, or
+        whose windows closed; what the others hold is taken from there. Without it, it is left out.
 
     Examples
     --------
@@ -124,14 +139,32 @@ def progress_of(progress: Any) -> Progress | None:
     """
     if progress is None:
         return None
-    found = [_named(row.asDict()) for name, row in progress.observedMetrics.items() if name.startswith(METRICS)]
+    found = {name: _named(row.asDict()) for name, row in progress.observedMetrics.items() if name.startswith(METRICS)}
     if not found:
         return None
     values: dict[str, Any] = {"batch": progress.batchId, "batch_ms": float(progress.batchDuration)}
     for name in _SUMMED:
         kind = float if name.endswith("_ms") else int
-        values[name] = kind(sum(row.get(name) or 0 for row in found))
-    return Progress(**values, cells=_cells(found[0]) if len(found) == 1 else ())
+        values[name] = kind(sum(row.get(name) or 0 for row in found.values()))
+    held = dict(before.held) if before is not None else {}
+    for name, row in found.items():
+        _hold(held, name, row)
+    values |= {name: sum(getattr(cell, name) for cell in held.values()) for name in _GAUGES}
+    # Cells of two joins in one query would be mixed up.
+    return Progress(**values, cells=_cells(next(iter(found.values()))) if len(found) == 1 else (), held=held)
+
+
+def _hold(held: dict[tuple[str, int], CellProgress], name: str, row: dict[str, Any]) -> None:
+    """Take over what the cells of the join ``name`` said they hold."""
+    if _CHANGES[0] not in row:
+        held.update({(name, cell.cell): cell for cell in _cells(row)})
+    elif row[_CHANGES[0]] is not None:
+        known = held.get((name, _TOGETHER))
+        waiting, state = (
+            int(row[gauge]) if known is None else getattr(known, gauge) + int(row[change])
+            for gauge, change in zip(_GAUGES, _CHANGES, strict=False)
+        )
+        held[name, _TOGETHER] = CellProgress(_TOGETHER, waiting, 0, 0.0, state, int(row["cache_bytes"]))
 
 
 def _cells(row: dict[str, Any]) -> tuple[CellProgress, ...]:
@@ -139,8 +172,8 @@ def _cells(row: dict[str, Any]) -> tuple[CellProgress, ...]:
     cells = []
     for cell in range(_CELLS_MAX):
         if row.get(f"window_tuples_{cell}") is not None:
-            waiting, results, join_ms = (row[f"{name}_{cell}"] for name in _OF_CELL)
-            cells.append(CellProgress(cell, int(waiting), int(results), float(join_ms)))
+            waiting, results, join_ms, state, cache = (row[f"{name}_{cell}"] for name in _OF_CELL)
+            cells.append(CellProgress(cell, int(waiting), int(results), float(join_ms), int(state), int(cache)))
     return tuple(cells)
 
 
@@ -187,18 +220,22 @@ class Listener(StreamingQueryListener):
 
     def __init__(self, receive: Callable[[Progress], None]) -> None:
         self._receive = receive
+        self._before: dict[str, Progress] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's names
         """Nothing to report yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's names
         """Report a micro-batch."""
-        progress = progress_of(event.progress)
+        run = str(event.progress.runId)
+        progress = progress_of(event.progress, self._before.get(run))
         if progress is not None:
+            self._before[run] = progress
             self._receive(progress)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's names
         """Nothing happened."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's names
-        """Nothing more will come."""
+        """Forget the query: nothing more will come."""
+        self._before.pop(str(event.runId), None)

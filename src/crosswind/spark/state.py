@@ -67,6 +67,7 @@ class Manifest:
     machine; ``history`` names the latest versions, oldest first: two states that share the
     name of a version are the same up to it. ``snapshot`` are the parts of a join's own
     snapshot, for joins whose state is more than their tuples, and ``snapshot_seal`` its checksum.
+    ``window_tuples`` wait in the windows of the join.
     """
 
     identity: str
@@ -79,6 +80,7 @@ class Manifest:
     snapshot: list[str] = field(default_factory=list)
     snapshot_bytes: int = 0
     snapshot_seal: str = ""
+    window_tuples: int = 0
     timer: int | None = None
 
     def next_version(self, name: str) -> None:

@@ -33,6 +33,7 @@ class Watch:
         self.query = query
         self._seen = -1
         self._idle: tuple[int, str] | None = None
+        self._before: Progress | None = None
 
     @property
     def is_active(self) -> bool:
@@ -51,7 +52,13 @@ class Watch:
         if not _ran(last):
             self._idle = last.batchId, last.timestamp
         self._seen = max(fresh, default=self._seen)
-        return [(progress, progress_of(progress)) for _, progress in sorted(fresh.items())]
+        return [(progress, self._counters(progress)) for _, progress in sorted(fresh.items())]
+
+    def _counters(self, progress: Any) -> Progress | None:
+        """Return the join's counters; what cells hold that had nothing to do is known from before."""
+        found = progress_of(progress, self._before)
+        self._before = found or self._before
+        return found
 
     def check(self) -> None:
         """Raise what made the query fail, if something did.
