@@ -1,0 +1,107 @@
+"""Tuples wait exactly as long as their windows say: not a tick less, and no tick more."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import crosswind as cw
+
+SCHEMA = pa.schema([("x", pa.int64()), ("ts", pa.int64())])
+
+
+def tuples(*pairs: tuple[int, int]) -> pa.Table:
+    return pa.table({"x": [x for x, _ in pairs], "ts": [ts for _, ts in pairs]}, schema=SCHEMA)
+
+
+def opened(sql: str, streams: str = "RS", **options) -> cw.Join:
+    return cw.open(sql, dict.fromkeys(streams, SCHEMA), basic_window=1, **options)
+
+
+ENGINES = [{"engine": "kang"}, {"engine": "cell", "workers": 2}, {"engine": "grid", "workers": 2}]
+
+
+@pytest.mark.parametrize("options", ENGINES, ids=lambda options: options["engine"])
+@pytest.mark.parametrize(("window", "last"), [("RANGE 10", 9), ("RANGE 10 INCLUSIVE", 10), ("NOW", 0)])
+def test_a_tuple_is_released_when_nothing_can_meet_it_any_more(window, last, options):
+    with opened(f"SELECT R.x, S.x AS a FROM R [{window}], S [NOW] WHERE R.x < S.x", **options) as join:
+        join.push("R", tuples((1, 100)))
+        join.advance("R", 1000)
+        join.advance("S", 100 + last)
+        assert join.stats.window_tuples["R"] == 1, "a tuple of that time may still come"
+        assert join.push("S", tuples((9, 100 + last))).num_rows == 1
+        join.advance("S", 100 + last + 1)
+        assert join.stats.window_tuples["R"] == 0
+
+
+@pytest.mark.parametrize("options", ENGINES, ids=lambda options: options["engine"])
+def test_a_count_window_holds_so_many_tuples_and_no_more(options):
+    with opened("SELECT R.x, S.x AS a FROM R [ROWS 3], S [ROWS 1] WHERE R.x < S.x", **options) as join:
+        for k in range(8):
+            join.push("R", tuples((k, k)))
+        join.advance("R", 8)
+        join.advance("S", 8)
+        assert join.stats.window_tuples["R"] == 3
+        found = [join.push("S", tuples((9, 8))), join.finish()]
+        assert sorted(pa.concat_tables(found).column("x").to_pylist()) == [5, 6, 7]
+
+
+def test_of_many_streams_the_slowest_is_waited_for():
+    sql = "SELECT R.x FROM R [RANGE 10], S [RANGE 10], T [RANGE 10] WHERE R.x = S.x AND S.x = T.x"
+    with opened(sql, "RST") as join:
+        join.push("R", tuples((1, 100)))
+        join.push("S", tuples((1, 105), (2, 500)))
+        assert join.stats.window_tuples["R"] == 1
+        assert join.push("T", tuples((1, 109))).num_rows == 1
+        join.advance("T", 110)
+        assert join.stats.window_tuples["R"] == 0
+
+
+def test_the_faster_stream_keeps_what_the_slower_one_may_meet():
+    with opened("SELECT R.x FROM R [RANGE 10], S [RANGE 10] WHERE R.x = S.x") as join:
+        join.push("R", tuples((1, 100), (2, 10_000)))
+        assert join.stats.window_tuples["R"] == 2
+        assert join.push("S", tuples((1, 109))).num_rows == 1
+
+
+def alone(sql: str, last: int, **options) -> None:
+    with opened(sql, **options) as join:
+        join.push("R", tuples((1, 100), (2, 100)))
+        join.push("S", tuples((2, 100)))
+        join.advance("R", 1000)
+        assert join.advance("S", 100 + last).num_rows == 0, "a partner of that time may still come"
+        assert join.advance("S", 100 + last + 1).column("x").to_pylist() == [1]
+        assert join.finish().num_rows == 0
+
+
+@pytest.mark.parametrize(("window", "last"), [("RANGE 10", 9), ("RANGE 10 INCLUSIVE", 10)])
+def test_what_is_alone_comes_out_when_its_window_has_closed(window, last):
+    alone(f"SELECT R.x FROM R [{window}] LEFT ANTI JOIN S [RANGE 1] ON R.x = S.x", last)
+
+
+def test_of_a_count_window_what_is_alone_comes_out_when_others_have_taken_its_place():
+    sql = "SELECT R.x FROM R [ROWS 2] LEFT ANTI JOIN S [NOW] ON R.x = S.x"
+    with opened(sql) as join:
+        parts = []
+        for k in range(5):
+            parts.append(join.push("R", tuples((k, k))))
+            parts.append(join.push("S", tuples((99, k))))
+        parts += [join.advance("R", 5), join.advance("S", 5)]
+        assert pa.concat_tables(parts).column("x").to_pylist() == [0, 1, 2]
+        assert join.finish().column("x").to_pylist() == [3, 4]
+
+
+def test_a_semi_join_gives_each_tuple_once_however_many_match():
+    with opened("SELECT R.x FROM R [RANGE 10] LEFT SEMI JOIN S [RANGE 10] ON R.x < S.x", lateness=9) as join:
+        parts = [join.push("R", tuples((1, 1), (2, 1))), join.push("S", tuples((5, 1), (6, 1), (2, 1)))]
+        parts += [join.push("S", tuples((7, 2))), join.push("R", tuples((3, 2))), join.finish()]
+    assert sorted(pa.concat_tables(parts).column("x").to_pylist()) == [1, 2, 3]
+
+
+def test_a_time_that_is_missing_is_not_late():
+    with opened("SELECT R.x FROM R [RANGE 10], S [RANGE 10]", keep_late=True) as join:
+        join.push("R", tuples((1, 100)))
+        with pytest.warns(cw.CrosswindWarning):
+            join.push("R", tuples((2, 50), (3, None), (4, 100)))
+        assert (join.stats.late["R"], join.stats.rejected["R"], join.stats.tuples_in["R"]) == (1, 1, 2)
+        assert join.late("R").column("x").to_pylist() == [2]
