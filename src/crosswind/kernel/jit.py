@@ -1,43 +1,54 @@
-"""The one jit decorator, and the store of generated modules.
+"""The one jit decorator, and modules made of generated source.
 
-Generated source goes to a file named by its content, so that Numba can cache its
-machine code on disk and a traceback shows real lines. The file is written aside and
-linked into place: of many processes that compile the same program at once one wins,
-and the time stamp on which Numba's cache depends never changes afterwards.
+What is run is the source in hand, never a file: only machine code is kept on disk (:mod:`crosswind.kernel.store`).
+A traceback shows the lines all the same.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import importlib.util
-import os
+import linecache
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from crosswind.folders import cache_root
 from crosswind.loading import heavy_loading
 
 with heavy_loading():
     import numba
 
-__all__ = ["assembly_of", "cache_folder", "jit", "load_source"]
+    from crosswind.kernel.store import KernelCache, fingerprint, module_source
+
+__all__ = ["assembly_of", "jit", "load_source"]
 
 _LOCK = threading.Lock()
+_MARKS: dict[str, str] = {}
+"""The fingerprints of generated modules, by name."""
 
 
 def jit(signature: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a function without the GIL, with IEEE division, cached on disk."""
-    settings: dict[str, Any] = {"nogil": True, "error_model": "numpy", "cache": True, **options}
-    decorator: Callable[[Callable[..., Any]], Callable[..., Any]]
-    decorator = numba.njit(signature, **settings) if signature else numba.njit(**settings)
-    return decorator
+    """Compile a function without the GIL, with IEEE division; machine code is kept on disk."""
+    settings: dict[str, Any] = {"nogil": True, "error_model": "numpy", **options}
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = numba.njit(**settings)(function)
+        if compiled is function:
+            return compiled  # Numba was told to compile nothing (NUMBA_DISABLE_JIT)
+        kernel: Any = compiled
+        kernel._cache = KernelCache(function, f"{_mark_of(function.__module__)} {sorted(settings.items())}")
+        if signature:
+            with kernel._cache.compiled_once(signature, kernel.targetctx):
+                kernel.compile(signature)
+            kernel.disable_compile()
+        return compiled
+
+    return decorate
+
+
+def _mark_of(module: str) -> str:
+    return _MARKS.get(module) or fingerprint(module_source(module))
 
 
 def assembly_of(kernel: Callable[..., Any]) -> str:
@@ -54,60 +65,22 @@ def assembly_of(kernel: Callable[..., Any]) -> str:
     )
 
 
-def cache_folder() -> Path:
-    """Return the folder of generated modules.
-
-    Where it cannot be written, a folder of this process alone serves: slower, not wrong.
-    """
-    folder = cache_root() / "kernels"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"crosswind-kernels-{os.getuid()}-{os.getpid()}"
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-@lru_cache(maxsize=1)
-def _fingerprint() -> str:
-    """Return a mark of everything besides the source that decides the machine code."""
-    names = ("jit.py", "ring.py", "runtime.py", "search.py", "simd.py")
-    called = b"".join(Path(__file__).with_name(name).read_bytes() for name in names)
-    return f"{numba.__version__}/{hashlib.sha256(called).hexdigest()}"
-
-
 def load_source(source: str) -> ModuleType:
-    """Return the module made of ``source``, from this process, the disk, or anew."""
-    digest = hashlib.sha256(f"{_fingerprint()}\n{source}".encode()).hexdigest()[:24]
-    name = f"crosswind_kernel_{digest}"
+    """Return the module made of ``source``, from this process, or anew with machine code from the disk."""
+    mark = fingerprint(source)
+    name = f"crosswind_kernel_{hashlib.sha256(mark.encode()).hexdigest()[:24]}"
     with _LOCK, heavy_loading():
         if name in sys.modules:
             return sys.modules[name]
-        path = cache_folder() / f"{name}.py"
-        if not path.exists():
-            _write_once(path, source)
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"no loader for the generated kernel {path}")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module  # before it runs: Numba's cache looks the name up
+        file = f"<{name}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        module = ModuleType(name)
+        module.__file__ = file
+        _MARKS[name] = mark
+        sys.modules[name] = module  # before it runs: what comes from the disk looks the name up
         try:
-            spec.loader.exec_module(module)
+            exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
         except BaseException:
-            del sys.modules[name]
+            del sys.modules[name], linecache.cache[file], _MARKS[name]
             raise
         return module
-
-
-def _write_once(path: Path, source: str) -> None:
-    """Create ``path`` with ``source`` in one step; if another process was first, keep its file."""
-    handle, aside = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(source)
-        with contextlib.suppress(FileExistsError):
-            os.link(aside, path)
-    finally:
-        Path(aside).unlink()

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from crosswind.folders import cache_root
+from crosswind.errors import CrosswindError
+from crosswind.folders import cache_root, distrust, make_private, read_trusted, replace_file
 from crosswind.plan.cost import Constants
 
 __all__ = ["Calibration", "calibration", "calibration_path", "store_calibration"]
 
 _VERSION = 1
 """Changes whenever a constant changes its meaning."""
+_STEP = "Name a folder of your own in CROSSWIND_CACHE_DIR, or give --no-store."
 
 
 @dataclass(frozen=True)
@@ -31,39 +31,45 @@ class Calibration:
     measured: bool
 
 
-def calibration_path() -> Path:
-    """Return the file of measured constants."""
-    return cache_root() / "calibration.json"
+def calibration_path() -> Path | None:
+    """Return the file of measured constants; None if there is no folder for it."""
+    root = cache_root()
+    return None if root is None else root / "calibration.json"
 
 
 def calibration() -> Calibration:
     """Return the constants in use; the file is read once a process."""
-    return _read(calibration_path())
+    path = calibration_path()
+    return Calibration(Constants(), measured=False) if path is None else _read(path)
 
 
 def store_calibration(constants: Constants) -> Path:
     """Keep ``constants`` for this process and those to come; return the file."""
     path = calibration_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, aside = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
+    if path is None:
+        raise CrosswindError(f"There is no folder to keep the measured constants in: this user has no home. {_STEP}")
+    kept = {"version": _VERSION, "constants": dataclasses.asdict(constants)}
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"version": _VERSION, "constants": dataclasses.asdict(constants)}, file, indent=2)
-        Path(aside).replace(path)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
+        make_private(path.parent)
+        reason = distrust(path.parent)
+        if reason is None:
+            replace_file(path, json.dumps(kept, indent=2).encode())
+    except OSError as error:
+        raise CrosswindError(f"The measured constants cannot be kept in {path}: {error}. {_STEP}") from error
+    if reason is not None:
+        raise CrosswindError(f"The measured constants are not kept in {path}: {reason}. {_STEP}")
     _read.cache_clear()
     return path
 
 
 @lru_cache(maxsize=8)
 def _read(path: Path) -> Calibration:
-    """Return what ``path`` holds. A file that is missing, damaged or of another version is as good as none."""
+    """Return what ``path`` holds. A file that is missing, damaged, another user's or of another version is as none."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        content = read_trusted(path) if distrust(path.parent) is None else None
+        kept = {} if content is None else json.loads(content)
         if kept["version"] == _VERSION:
             return Calibration(Constants(**kept["constants"]), measured=True)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         pass
     return Calibration(Constants(), measured=False)
