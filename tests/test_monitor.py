@@ -181,6 +181,45 @@ def test_events_come_and_viewers_are_bounded(recorder):
         assert get(page.port, "/events")[0].status == 503
 
 
+def until(condition, seconds: float = 60.0) -> None:
+    """Wait for a condition, not for the clock."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
+
+
+def test_a_viewer_that_goes_makes_room_for_another(recorder):
+    with LivePage(recorder, 0) as page:
+        for _ in range(3):
+            viewers = [urllib.request.urlopen(f"{page.address}events", timeout=10) for _ in range(16)]
+            assert get(page.port, "/events")[0].status == 503
+            for viewer in viewers:
+                viewer.close()
+            until(lambda: not [thread for thread in threading.enumerate() if "process_request" in thread.name])
+
+
+@pytest.mark.parametrize("what", ["page", "metrics"])
+def test_connections_are_bounded_and_come_free_again(recorder, what):
+    def serving() -> int:
+        return sum("process_request" in thread.name for thread in threading.enumerate())
+
+    server = LivePage(recorder, 0) if what == "page" else MetricsEndpoint(recorder, "1", "127.0.0.1", 0)
+    with server:
+        address = ("127.0.0.1", int(server.address.split(":")[2].partition("/")[0]))
+        idle = [socket.create_connection(address, timeout=60) for _ in range(64)]
+        until(lambda: serving() == 64)
+        for _ in range(200):
+            with socket.create_connection(address, timeout=60) as more:
+                assert more.recv(100).startswith(b"HTTP/1.1 503")
+        assert serving() == 64
+        for connection in idle:
+            connection.close()
+        until(lambda: serving() == 0)
+        with urllib.request.urlopen(server.address, timeout=60) as answer:
+            assert answer.status == 200
+
+
 def test_a_port_that_is_taken_is_said_with_the_next_step(recorder):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

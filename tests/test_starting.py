@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from urllib.parse import quote
 
 import jsonschema
 import pytest
@@ -205,6 +209,159 @@ def test_a_secret_that_is_missing_or_written_out_is_refused(tmp_path, monkeypatc
     with pytest.raises(JobError, match=message) as caught:
         load_job(tmp_path / "job.toml")
     assert "abc" not in str(caught.value)
+
+
+LEAKY = """
+[job]
+name = "job of ${API_KEY}"
+query = "SELECT * FROM R [NOW], R [NOW] AS q"
+engine = "local"
+[streams.R]
+path = "${MY_SECRET}/r*.csv"
+[sink]
+path = "${MY_SECRET}/out.csv"
+"""
+
+
+def test_secrets_in_paths_are_shown_as_variables(tmp_path, monkeypatch):
+    folder = tmp_path / "p4ssw0rd of mine"
+    folder.mkdir()
+    (folder / "r1.csv").write_text("x,ts\n1,1\n")
+    monkeypatch.setenv("MY_SECRET", folder.name)
+    monkeypatch.setenv("API_KEY", "k3y-k3y-k3y")
+    path = tmp_path / "job.toml"
+    path.write_text(LEAKY)
+    wrong = {
+        "no such file": ("r*.csv", "none*.csv"),
+        "not its format": ('csv"\n[sink]', 'csv"\nformat = "parquet"\n[sink]'),
+        "no such column": ('csv"\n[sink]', 'csv"\ntime = "when"\n[sink]'),
+        "no such folder": ("/out.csv", "/none/out.csv"),
+    }
+    for old, new in (("", ""), *wrong.values()):
+        path.write_text(LEAKY.replace(old, new))
+        for command in (["check"], ["check", "--json"], ["explain"], ["run", "--log", "json"], ["run", "--json"]):
+            done = invoke(*command, str(path))
+            assert done.exit_code == bool(old), done.output
+            assert "p4ssw0rd" not in done.output
+            assert "k3y" not in done.output
+            assert "${MY_SECRET}" in done.output or command == ["explain"]
+    path.write_text(LEAKY)
+    shown = repr(load_job(path))
+    assert "p4ssw0rd" not in shown
+    assert "${MY_SECRET}/out.csv" in shown
+
+
+def test_secrets_in_options_do_not_show_in_check_or_repr(tmp_path, monkeypatch):
+    """``check`` shows servers and topics, which may hold what an option holds, too."""
+    monkeypatch.setenv("SERVERS", "one:9092")
+    monkeypatch.setenv("KEY_PASSWORD", "hunter2hunter2")
+    path = tmp_path / "job.toml"
+    path.write_text(WITH_OPTIONS.replace('topic = "r"', 'topic = "r-${KEY_PASSWORD}"'))
+    for command in (["check"], ["check", "--json"]):
+        done = invoke(*command, str(path))
+        assert done.exit_code == 0, done.output
+        assert "topic r-${KEY_PASSWORD} at one:9092" in done.output
+        assert "hunter2" not in done.output
+    assert "hunter2" not in repr(load_job(path))
+    assert "'kafka.ssl.key.password': '${KEY_PASSWORD}'" in repr(load_job(path))
+
+
+SECRET_NAMES = [
+    "password",
+    "kafka.ssl.key.password",
+    "keyStorePassword",
+    "passphrase",
+    "ssl.passphrase",
+    "passwd",
+    "db_pwd",
+    "apikey",
+    "api_key",
+    "api-key",
+    "apiKey",
+    "x.api.key",
+    "credential",
+    "my.credentials",
+    "token",
+    "sasl.token",
+    "auth_token",
+    "tokens",
+    "accessToken",
+    "secret",
+    "client.secret",
+    "clientSecret",
+    "secretKey",
+    "aws.secret.access.key",
+    "access.key",
+    "accessKeyId",
+    "account.key",
+    "fs.azure.account.key.me",
+    "ssl.keystore.key",
+    "private_key",
+    "kafka.sasl.jaas.config",
+]
+
+PLAIN_NAMES = [
+    "kafka.security.protocol",
+    "fs.s3a.aws.credentials.provider",
+    "sasl.oauthbearer.token.endpoint.url",
+    "maxOffsetsPerTrigger",
+    "spark.security.credentials.kafka.enabled",
+    "ssl.truststore.location",
+    "key",
+    "keyword",
+    "spark.redaction.regex",
+]
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_these_options_are_secrets(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("SERVERS", "one:9092")
+    path = tmp_path / "job.toml"
+    for written in ('"abc"', "123456"):
+        path.write_text(re.sub("options = .*", f'options = {{ "{name}" = {written} }}', WITH_OPTIONS))
+        with pytest.raises(JobError, match=f"'{name}' is a secret, and secrets do not belong in a file") as caught:
+            load_job(path)
+        assert not {"abc", "123456"} & set(str(caught.value).split())
+
+
+@pytest.mark.parametrize("name", PLAIN_NAMES)
+def test_these_options_are_none(name):
+    assert not environment.is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ["{plain}", "cannot open '{plain}'", "{plain!r}", "file:/{address}/x.csv", '{{"value": {json}}}', "line 2: {line}"],
+    ids=["plain", "in quotes", "repr", "address", "json", "a line"],
+)
+def test_secrets_are_recognised_however_they_are_written(monkeypatch, shown):
+    secret = "a 'quoted' \"one\"\\with\na second line"
+    monkeypatch.setenv("ANY", secret)
+    environment.fill_in("${ANY}", secret=True)
+    forms = {"plain": secret, "address": quote(secret), "json": json.dumps(secret), "line": secret.splitlines()[1]}
+    told = environment.redact(shown.format(**forms))
+    assert "second" not in told
+    assert "quoted" not in told
+    assert "${ANY}" in told
+
+
+def test_a_password_inside_a_login_is_hidden_alone(monkeypatch):
+    monkeypatch.setenv("LOGIN", 'ScramLoginModule required username="me" password="hunter2hunter2";')
+    environment.fill_in("${LOGIN}", secret=True)
+    assert environment.redact("refused: me with hunter2hunter2") == "refused: me with ${LOGIN}"
+
+
+def test_a_traceback_has_no_secrets(tmp_path):
+    code = (
+        "import sys\nfrom crosswind.cli import main\nfrom crosswind.io import environment\n"
+        "def fail(**_):\n    environment.fill_in('${TOKEN}')\n    raise RuntimeError('with s3cret-s3cret')\n"
+        "main.crosswind = fail\nmain.main()\n"
+    )
+    environ = {**os.environ, "TOKEN": "s3cret-s3cret"}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "RuntimeError: with ${TOKEN}" in done.stderr
+    assert "s3cret" not in done.stderr.replace("'with s3cret-s3cret'", "")
 
 
 # -- the rest -----------------------------------------------------------------------------------

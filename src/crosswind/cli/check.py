@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crosswind.cli.report import figures
+from crosswind.cli.report import figures, say
 from crosswind.errors import CrosswindError
 
 if TYPE_CHECKING:
@@ -34,12 +34,10 @@ def check(job: Path, engine: str | None, as_json: bool) -> None:
     except CrosswindError as error:
         if not as_json:
             raise
-        from crosswind.io.environment import redact
-
-        click.echo(json_module.dumps({"job": str(job), "ok": False, "error": redact(str(error))}))
+        say(json_module.dumps({"job": str(job), "ok": False, "error": str(error)}))
         raise SystemExit(1) from error
     if as_json:
-        click.echo(json_module.dumps({"job": str(job), "ok": True, **findings}))
+        say(json_module.dumps({"job": str(job), "ok": True, **findings}))
         return
     streams = findings.pop("streams")
     lines = {"runs": findings["engine"]}
@@ -47,7 +45,7 @@ def check(job: Path, engine: str | None, as_json: bool) -> None:
     lines["sink"] = findings["sink"]
     lines["query"] = findings["query"]
     lines |= {"warning" if k == 0 else " " * k: text for k, text in enumerate(findings["warnings"])}
-    click.echo(f"{job}: in order\n{figures(lines)}")
+    say(f"{job}: in order\n{figures(lines)}")
 
 
 def _findings(path: Path, engine: str | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from crosswind.cli.report import say
 from crosswind.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def explain(
         layout=_layout(layout),
         **options,
     )
-    click.echo(json_module.dumps({"query": subject.query, "plan": plan.sections}) if as_json else plan.rstrip())
+    say(json_module.dumps({"query": subject.query, "plan": plan.sections}) if as_json else plan.rstrip())
 
 
 def _layout(text: str) -> str | tuple[int, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+from types import TracebackType
 from typing import Any
 
 import click
@@ -78,6 +80,14 @@ for command in (bench, check, completion, demo, explain, init, lab, run, schema)
     crosswind.add_command(command)
 
 
+def _show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print what nobody expected as Python does, without the secrets in it."""
+    from crosswind.io.environment import redact
+
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, error, trace))))
+
+
 def main() -> None:
     """Run the command line of this process."""
+    sys.excepthook = _show_traceback
     crosswind(prog_name="crosswind")

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["figures", "megabytes", "milliseconds", "per_second", "quantile", "show_rows"]
+__all__ = ["figures", "megabytes", "milliseconds", "per_second", "quantile", "say", "show_rows"]
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print what is said of a job, without the secrets in it."""
+    from crosswind.io.environment import redact
+
+    click.echo(redact(text), err=err)
 
 
 def figures(lines: Mapping[str, str]) -> str:

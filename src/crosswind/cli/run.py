@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crosswind.cli.report import figures, per_second, show_rows
+from crosswind.cli.report import figures, per_second, say, show_rows
 from crosswind.cli.room import spark_room
 from crosswind.cli.watching import Observer, Watching, watched
 from crosswind.errors import CrosswindWarning
@@ -68,7 +68,7 @@ def run(job: Path, engine: str | None, as_json: bool, watching: Watching) -> Non
 
         started = SparkRun(loaded, _observer(loaded, watching, "spark", quiet=as_json))
         if not as_json and watching.log == "text":
-            click.echo(f"{loaded.name}: starting Spark ({loaded.spark.master}) ...", err=True)
+            say(f"{loaded.name}: starting Spark ({loaded.spark.master}) ...", err=True)
         stopped = started.run()
         started.print(as_json=as_json, err=console)
     if stopped:
@@ -91,7 +91,7 @@ def _run_here(job: Job, observer: Observer, *, as_json: bool, err: bool) -> None
     if isinstance(writer, MemoryWriter) and not as_json:
         for row in show_rows(writer.table(_SAMPLE_ROWS)):
             click.echo(f"  {row}")
-    click.echo(json_module.dumps(_as_json(job, progress)) if as_json else _report(job, progress), err=err)
+    say(json_module.dumps(_as_json(job, progress)) if as_json else _report(job, progress), err=err)
     if interruption is not None:
         raise interruption
 

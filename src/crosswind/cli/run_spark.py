@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from crosswind.cli.interruption import Interruption
 from crosswind.cli.readings import reading_of_spark
-from crosswind.cli.report import figures, megabytes, milliseconds, per_second, show_rows
+from crosswind.cli.report import figures, megabytes, milliseconds, per_second, say, show_rows
 
 if TYPE_CHECKING:
     from crosswind.cli.watching import Observer
@@ -146,4 +144,4 @@ class SparkRun:
         """Print the report."""
         import json
 
-        click.echo(json.dumps(self.as_dict()) if as_json else self.report(), err=err)
+        say(json.dumps(self.as_dict()) if as_json else self.report(), err=err)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from crosswind import __version__
+from crosswind.cli.report import say
 from crosswind.cli.view import LiveView, PlainView, SilentView, View
 
 if TYPE_CHECKING:
@@ -123,9 +124,7 @@ class Observer:
             self._view.__exit__(kind, error, trace)
             self._view = SilentView()
             if isinstance(error, Exception):
-                from crosswind.io.environment import redact
-
-                self._log("failed", error=redact(str(error)))
+                self._log("failed", error=str(error))
             else:
                 self._log("ended" if self.recorder.latest.finished else "stopped", **self.recorder.state())
             if self._watching.ui and self._watching.ui_stay and error is None:
@@ -159,11 +158,11 @@ class Observer:
         if self._logs:
             self._log(event, address=address)
         else:
-            click.echo(text, err=True)
+            say(text, err=True)
 
     def _log(self, event: str, **facts: Any) -> None:
         if self._logs:
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             level = "error" if event == "failed" else "info"
             line = {"time": now, "level": level, "event": event, "job": self.recorder.job, **facts}
-            click.echo(json_module.dumps(line), err=True)
+            say(json_module.dumps(line), err=True)

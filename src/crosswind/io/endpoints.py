@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from crosswind.errors import JobError
+from crosswind.io.environment import Discreet
 from crosswind.io.jobform import FORMATS, SINKS, SOURCES
 from crosswind.io.sections import Section
 
@@ -42,8 +43,8 @@ _FORMAT_OF_SUFFIX = {
 _COMPRESSION_SUFFIXES = (".gz", ".bz2", ".zst")
 
 
-@dataclass(frozen=True)
-class FileSource:
+@dataclass(frozen=True, repr=False)
+class FileSource(Discreet):
     """The files of one stream. ``types`` overrides the types found in them, by column.
 
     ``pattern`` names them, and on Spark those that will come; ``paths`` are those that there
@@ -59,8 +60,8 @@ class FileSource:
     files_per_batch: int | None = None
 
 
-@dataclass(frozen=True)
-class KafkaSource:
+@dataclass(frozen=True, repr=False)
+class KafkaSource(Discreet):
     """A topic whose messages are rows in ``format``."""
 
     stream: str
@@ -73,8 +74,8 @@ class KafkaSource:
     options: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class SocketSource:
+@dataclass(frozen=True, repr=False)
+class SocketSource(Discreet):
     """A TCP server that sends rows as lines in ``format``. It cannot be read again, so it is for trying things out."""
 
     stream: str
@@ -85,8 +86,8 @@ class SocketSource:
     types: Mapping[str, pa.DataType]
 
 
-@dataclass(frozen=True)
-class RateSource:
+@dataclass(frozen=True, repr=False)
+class RateSource(Discreet):
     """``rate`` rows a second; ``columns`` are SQL expressions over ``value`` (0, 1, 2, ...) and ``timestamp``."""
 
     stream: str
@@ -95,16 +96,16 @@ class RateSource:
     columns: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class FileSink:
+@dataclass(frozen=True, repr=False)
+class FileSink(Discreet):
     """Where results go: the file ``path``, or standard output where it is None. On Spark a folder of files."""
 
     path: Path | None
     format: str
 
 
-@dataclass(frozen=True)
-class KafkaSink:
+@dataclass(frozen=True, repr=False)
+class KafkaSink(Discreet):
     """A topic for results: each a message in JSON, under a key made of the columns ``key``."""
 
     servers: str
@@ -113,8 +114,8 @@ class KafkaSink:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class MemorySink:
+@dataclass(frozen=True, repr=False)
+class MemorySink(Discreet):
     """Results are kept in memory, in a table ``name`` on Spark, and the first ones shown in the end."""
 
     name: str

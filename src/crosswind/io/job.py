@@ -36,6 +36,7 @@ from pathlib import Path
 
 from crosswind.errors import JobError, QueryError
 from crosswind.io.endpoints import FileSink, FileSource, MemorySink, Sink, Source, read_sink, read_source
+from crosswind.io.environment import Discreet, redact
 from crosswind.io.jobform import JOB, SECTIONS, SPARK, SPARK_FORMATS
 from crosswind.io.sections import Section
 from crosswind.query.windows import parse_duration
@@ -48,8 +49,8 @@ AVAILABLE_NOW = "available now"
 _DEFAULTS = {key.name: key.default for key in (*JOB.keys, *SPARK.keys)}
 
 
-@dataclass(frozen=True)
-class SparkOptions:
+@dataclass(frozen=True, repr=False)
+class SparkOptions(Discreet):
     """How a job runs on Spark.
 
     ``trigger`` is a time between micro-batches, ``available now``, or None: as soon as the
@@ -66,8 +67,8 @@ class SparkOptions:
     conf: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Job:
+@dataclass(frozen=True, repr=False)
+class Job(Discreet):
     """A job file that has been checked."""
 
     path: Path
@@ -126,7 +127,7 @@ def load_job(path: Path, engine: str | None = None) -> Job:
     _check_sink(sink_section, sink, chosen)
     return Job(
         path=path,
-        name=job.text("name", path.stem),
+        name=redact(job.text("name", path.stem)),
         query=_query(job),
         engine=chosen,
         lateness=job.text("lateness", str(_DEFAULTS["lateness"])),

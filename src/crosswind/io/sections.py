@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -169,15 +170,15 @@ class Section:
         for name, value in table.values.items():
             if not isinstance(value, str | int | float):
                 raise table.error(f"'{name}' must be a text, a number or true/false, got {_found(value)}.")
-            if isinstance(value, str):
-                settings[name] = table._setting(name, value)
+            if isinstance(value, bool):
+                settings[name] = str(value).lower()
             else:
-                settings[name] = str(value).lower() if isinstance(value, bool) else str(value)
+                settings[name] = table._setting(name, str(value))
         return settings
 
     def _setting(self, name: str, value: str) -> str:
         if is_secret_name(name) and "${" not in value.replace("$${", ""):
-            variable = name.rpartition(".")[2].upper().replace("-", "_")
+            variable = re.sub(r"\W", "_", name.rpartition(".")[2]).upper()
             raise self.error(
                 f"'{name}' is a secret, and secrets do not belong in a file. Put it in the environment, and write "
                 f"'{name}' = '${{{variable}}}' here."

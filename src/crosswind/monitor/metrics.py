@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from crosswind.errors import MonitorError
+from crosswind.monitor.connections import bound_connections
 from crosswind.monitor.reading import METRICS
 from crosswind.monitor.recorder import Recorder
 
@@ -67,6 +68,7 @@ class MetricsEndpoint:
             self._server, self._thread = start_http_server(port, host, registry)
         except OSError as error:
             raise MonitorError.of_port("metrics", host, port, "--metrics-port", error) from error
+        bound_connections(self._server)
         self.address = f"http://{host}:{self._server.server_address[1]}/metrics"
 
     def __enter__(self) -> Self:

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from crosswind.errors import MonitorError
+from crosswind.monitor.connections import bound_connections
 from crosswind.monitor.recorder import Recorder
 
 __all__ = ["LOOPBACK", "LivePage"]
@@ -87,6 +88,7 @@ class _Server(ThreadingHTTPServer):
         self.recorder, self.stop = recorder, stop
         self.viewers = threading.BoundedSemaphore(_VIEWERS_MAX)
         super().__init__((LOOPBACK, port), _Handler)
+        bound_connections(self)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Do nothing: a browser that goes away in the middle is nothing to report."""
