@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 import pytest
 
@@ -37,3 +39,22 @@ def test_nested_values_come_from_the_basic_window_of_their_tuple():
         found = join.push("S", pa.table({"k": keys, "items": [[-k] for k in keys], "ts": [20] * 5}, schema=schema))
     expected = [{"k": k, "r": [k, k], "s": [-k]} for k in sorted(keys)]
     assert sorted(found.to_pylist(), key=lambda row: row["k"]) == expected
+
+
+@pytest.mark.parametrize("rows", [1, 20], ids=["few", "many"])
+@pytest.mark.parametrize("condition", ["R.k = S.k", "R.y IS NOT DISTINCT FROM S.y", "R.z = S.z OR R.k > 99"])
+def test_the_first_null_of_a_column_may_come_late(condition, rows):
+    """Windows are searched before there is any null or NaN in them, and know of the first one when it comes."""
+    schema = pa.schema([("k", pa.int64()), ("y", pa.int64()), ("z", pa.float64()), ("ts", pa.int64())])
+    sql = f"SELECT R.k, R.y, R.z FROM R [RANGE 99], S [RANGE 99] WHERE {condition}"
+
+    def batch(k: int, y: int | None, z: float, ts: int) -> pa.Table:
+        return pa.table({"k": [k] * rows, "y": [y] * rows, "z": [z] * rows, "ts": [ts] * rows}, schema=schema)
+
+    with cw.open(sql, {"R": schema, "S": schema}, index="scan") as join:
+        join.push("R", batch(1, 10, 0.5, 1))
+        assert join.push("S", batch(1, 10, 0.5, 1)).num_rows == rows * rows
+        join.push("R", batch(2, None, math.nan, 2))
+        found = join.push("S", batch(2, None, math.nan, 2)).to_pylist()
+    assert len(found) == rows * rows
+    assert {str(row) for row in found} == {"{'k': 2, 'y': None, 'z': nan}"}

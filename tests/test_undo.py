@@ -77,6 +77,17 @@ def test_a_refused_self_join_leaves_no_ghosts(live: EngineConfig):
         assert rows(join.push("R", r((7, 2)))) == [(3, 7), (5, 7), (7, 3), (7, 5), (7, 7)]
 
 
+def test_a_refused_self_join_leaves_no_ghosts_where_nothing_is_inserted_next(live: EngineConfig):
+    """The next tuple is filtered out of the role that had taken the refused one, and meets what waits there."""
+    sql = "SELECT p.x AS p, q.x AS q FROM R [RANGE 9] AS p, R [RANGE 9] AS q WHERE p.x <> 7 AND p.x * q.x > 0"
+    with live.open(sql, {"R": R}, lateness=9) as join:
+        assert rows(join.push("R", r((3, 1)))) == [(3, 3)]
+        with pytest.raises(cw.ArithmeticOverflowError):
+            join.push("R", r((HUGE, 2)))
+        assert rows(join.push("R", r((7, 2)))) == [(3, 7)]
+        assert rows(join.push("R", r((5, 2)))) == [(3, 5), (5, 3), (5, 5), (5, 7)]
+
+
 def test_results_of_a_refused_push_are_not_released_later(live: EngineConfig):
     sql = "SELECT p.x AS p, q.x AS q FROM R [RANGE 9] AS p, R [RANGE 9] AS q WHERE p.x * q.x > 0"
     with live.open(sql, {"R": R}, lateness=9, ordered=True) as join:
@@ -105,6 +116,49 @@ def test_a_refused_push_does_not_move_the_watermark(live: EngineConfig):
         assert found.num_rows == 0
         join.push("S", s((2, 2)))
         assert rows(join.push("T", pa.table({"c": [2], "ts": [2]}, schema=T))) == [((HUGE - 1) * 2, 2), (6, 2)]
+
+
+PAIR = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("ts", pa.int64())])
+
+
+def pair(*tuples: tuple[int, int, int]) -> pa.Table:
+    return pa.table([list(column) for column in zip(*tuples, strict=True)], schema=PAIR)
+
+
+def test_a_refused_push_leaves_every_copy_of_a_window():
+    """S is searched by k and by x, so it is kept twice; rows are made when both copies have taken the tuple."""
+    sql = (
+        "SELECT R.k * S.k * T.x AS product, S.ts AS s FROM R [RANGE 99], S [RANGE 99], T [RANGE 99] "
+        "WHERE R.k = S.k AND S.x = T.x"
+    )
+    with cw.open(sql, dict.fromkeys("RST", PAIR), lateness=9, index="hash") as join:
+        join.push("R", pair((1, 0, 1), (HUGE, 0, 1)))
+        join.push("T", pair((0, 2, 1)))
+        for ts in (1, 2, 3):  # few tuples are written straight into all copies, where they are open
+            assert rows(join.push("S", pair((1, 2, ts)))) == [(2, ts)]
+        with pytest.raises(cw.ArithmeticOverflowError):
+            join.push("S", pair((HUGE, 2, 4), (7, 7, 4)))
+        assert rows(join.push("T", pair((0, 7, 4), (0, 2, 4)))) == [(2, 1), (2, 2), (2, 3)]
+        assert rows(join.push("R", pair((7, 0, 4)))) == []
+        assert rows(join.push("S", pair((1, 7, 5)))) == [(7, 5)]
+        assert rows(join.push("T", pair((0, 7, 6)))) == [(7, 5)]
+        assert rows(join.push("R", pair((1, 0, 6)))) == sorted([(2, 1), (2, 2), (2, 3)] * 2 + [(7, 5)] * 2, key=str)
+
+
+def test_a_refused_push_of_linked_equals_is_not_found():
+    """Short ROWS windows link equals: R has been linked when S, which the same call lets go on, overflows."""
+    queries = {
+        "equal": "SELECT R.k, S.ts AS s FROM R [ROWS 9], S [ROWS 9] WHERE R.k = S.k",
+        "product": "SELECT R.x FROM R [ROWS 9], S [ROWS 9] WHERE R.x * S.x < 0",
+    }
+    with cw.open(queries, dict.fromkeys("RS", PAIR)) as join:
+        join.push("R", pair((1, HUGE, 1), (5, 1, 5)))
+        join.advance("R", 9)
+        join.push("S", pair((5, 1, 2)))
+        with pytest.raises(cw.ArithmeticOverflowError):
+            join.push("S", pair((5, HUGE, 6)))
+        assert rows(join.push("S", pair((5, 1, 6)))["equal"]) == [(5, 2), (5, 6)]
+        assert rows(join.push("S", pair((5, 1, 7)))["equal"]) == [(5, 7)]
 
 
 @pytest.mark.parametrize("windows", [("RANGE 9", "RANGE 9"), ("ROWS 9", "RANGE 9")], ids=str)
