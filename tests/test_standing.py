@@ -201,3 +201,16 @@ def test_rows_with_nulls_are_made_another_way():
         {"x": 1, "y": None, "z": None},
         {"x": 2, "y": 5, "z": 5},
     ]
+
+
+def test_more_equals_are_found_than_fit_into_a_buffer():
+    """A search goes on where it stopped for want of room: no match is lost, none comes twice."""
+    count = 3_000
+    schema = pa.schema([("k", pa.int64()), ("n", pa.int64()), ("ts", pa.int64())])
+    sql = {"q": f"SELECT S.n FROM R [ROWS 9], S [ROWS {count}] WHERE R.k = S.k"}
+    with cw.open(sql, {"R": schema, "S": schema}) as join:
+        join.push("S", pa.table({"k": [1] * count, "n": range(count), "ts": [1] * count}, schema=schema))
+        join.advance("S", 9)
+        found = join.push("R", pa.table({"k": [1], "n": [0], "ts": [2]}, schema=schema))["q"]
+        assert join.stats.reason["S"].startswith("the window is short")
+    assert sorted(found.column("n").to_pylist()) == list(range(count))

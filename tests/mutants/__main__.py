@@ -41,6 +41,19 @@ NO_TESTS, USAGE, INTERNAL = 5, 4, 3
 
 LIVING = "survived"
 
+MEMORY_BYTES = 6 << 30
+"""What a run may address: a loop that never ends may fill memory before its time is over."""
+
+_BOUNDED = """
+import os, resource, sys
+most = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+_running: set[int] = set()
+"""Process groups of tests that run."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -84,18 +97,36 @@ def run_tests(root: Path, tests: Iterable[str], seed: int, limit_s: float) -> tu
     command += [f"--hypothesis-seed={seed}", *tests]
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
-            command, cwd=root, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            [sys.executable, "-c", _BOUNDED, str(MEMORY_BYTES), *command],
+            cwd=root,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
+        _running.add(process.pid)
         try:
             code: int | None = process.wait(limit_s)
         except subprocess.TimeoutExpired:
             code = None
-        finally:  # a test that was stopped may have left processes of its own
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+        finally:
+            _kill(process.pid)
             process.wait()
+            _running.discard(process.pid)
         output.seek(0)
         return code, output.read()
+
+
+def _kill(group: int) -> None:
+    """End tests, and what processes they have left behind."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _give_up(number: int, _frame: object) -> None:
+    for group in tuple(_running):
+        _kill(group)
+    raise SystemExit(128 + number)
 
 
 def judge(mutant: Mutant, template: Path, seed: int, limit_s: float) -> Verdict:
@@ -186,6 +217,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for mutant in mutants:
             print(f"{mutant.name:40} {mutant.why}{' (explained)' if mutant.equivalent else ''}")
         return 0
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _give_up)
     with tempfile.TemporaryDirectory(prefix="crosswind-mutants-") as name:
         template = Path(name)
         make_template(template)

@@ -9,7 +9,8 @@ SEMANTICS = "test_semantics.py"
 HANDSHAKE = "test_parallel.py::test_a_handshake_meets_everybody_once"
 STANDING = "test_standing.py"
 COMBINE = "test_combine.py"
-MANY = "test_many.py"
+MANY = "test_many.py::test_queries_that_share_a_join_are_exact"
+THREE = "test_multiway.py::test_three_streams"
 
 ENTRIES = [
     Mutant(
@@ -219,7 +220,7 @@ ENTRIES = [
         "t - np.int64(-9223372036854775808) if t < 0 else spans[1])",
         "spans[1])",
         "the window of a tuple at the beginning of time wraps to its end",
-        f"{SEMANTICS}::test_extreme_times_do_not_wrap {KERNEL}",
+        f"{SEMANTICS}::test_extreme_times_do_not_wrap {KERNEL}::test_candidates_of_boxes",
     ),
     Mutant(
         "keys-at-the-end-of-a-box",
@@ -275,7 +276,7 @@ ENTRIES = [
         "state[2] = c; state[3] = at",
         "state[2] = c; state[3] = i",
         "where equals are linked, a match is lost whenever a buffer is full",
-        f"{STANDING} {KERNEL}",
+        f"{STANDING}::test_more_equals_are_found_than_fit_into_a_buffer",
     ),
     Mutant(
         "newest-of-a-rows-window",
@@ -283,7 +284,7 @@ ENTRIES = [
         "if q > fetch(probe[3], j, np.int64):",
         "if q >= fetch(probe[3], j, np.int64):",
         "where equals are linked, the newest partner of a tuple is missed",
-        f"{STANDING} test_multiway.py::test_three_streams",
+        f"{STANDING}::test_equals_are_linked_the_last_one_first {THREE}",
     ),
     Mutant(
         "scan-exclusive",
@@ -355,7 +356,7 @@ ENTRIES = [
         "link(copies[c, 3], at, at + count)",
         "link(copies[c, 3], at, at + count - 1)",
         "the last tuple of a push is not found among its equals",
-        f"{STANDING} test_multiway.py",
+        f"{STANDING}::test_equals_are_linked_the_last_one_first {THREE}",
     ),
     Mutant(
         "since-inclusive",
@@ -395,7 +396,7 @@ ENTRIES = [
         "value = max(value, other) if e % 2 else min(value, other)",
         "value = min(value, other) if e % 2 else max(value, other)",
         "of combinations that search together only the narrowest find all",
-        f"{COMBINE} test_multiway.py {MANY}",
+        f"{COMBINE} {THREE} {MANY}",
     ),
     Mutant(
         "groups-by-place",
@@ -411,7 +412,7 @@ ENTRIES = [
         "if t < fetch(bounds, k, np.int64) or t > fetch(bounds, room + k, np.int64):",
         "if t < fetch(bounds, k, np.int64):",
         "a combination gets partners that only others of its group may meet",
-        f"test_multiway.py {MANY}",
+        f"{THREE} {MANY}",
     ),
     Mutant(
         "terms-of-others",
@@ -427,7 +428,7 @@ ENTRIES = [
         "mask = (np.int64(masks[k]) if decided else given[j]) & bits",
         "mask = np.int64(masks[k]) if decided else given[j]",
         "terms that go another way are followed here, too: results come twice",
-        f"{MANY} test_multiway.py",
+        f"{MANY} {THREE}",
     ),
     Mutant(
         "product-out-of-windows",
@@ -435,7 +436,7 @@ ENTRIES = [
         "fits = fits and within(",
         "fits = fits or within(",
         "a product of windows holds pairs that never waited together",
-        f"test_multiway.py {MANY}",
+        f"{THREE} {MANY}",
     ),
     Mutant(
         "members-of-another-copy",
@@ -443,7 +444,7 @@ ENTRIES = [
         "fetch(picks, q, np.int64), np.int64) + base)",
         "fetch(picks, q, np.int64), np.int64))",
         "rows show members of another copy of the window",
-        "test_multiway.py",
+        THREE,
     ),
     Mutant(
         "ghost-pairs",
