@@ -551,4 +551,28 @@ ENTRIES = [
         "nulls are shown as values",
         f"{STANDING}::test_rows_with_nulls_are_made_another_way",
     ),
+    Mutant(
+        "damaged-code-is-run",
+        "store.py",
+        "if hashlib.sha256(body).digest() != checksum:",
+        "if len(checksum) != 32:",
+        "machine code with a flipped bit is run",
+        "test_kernel_cache.py::test_any_flipped_bit_is_noticed",
+    ),
+    Mutant(
+        "code-of-another-source",
+        "store.py",
+        "waiting |= {found for found in _IMPORT.findall(module_source(name)) if found not in known}",
+        "waiting |= set()",
+        "machine code is kept though a function that it calls has changed",
+        "test_kernel_cache.py::test_the_files_that_kernels_call_decide",
+    ),
+    Mutant(
+        "untrusted-folder",
+        "store.py",
+        "    if reason is None:\n        return folder",
+        "    if reason != '':\n        return folder",
+        "machine code that another user may have written is run",
+        "test_kernel_cache.py::test_a_folder_that_others_may_write_is_not_used",
+    ),
 ]
