@@ -107,11 +107,11 @@ ENTRIES = [
     ),
     Mutant(
         "kept-without-commit",
-        "files.py",
-        "self._partial.unlink(missing_ok=True)",
-        "self._partial.exists()",
+        "draft.py",
+        "self._name.unlink(missing_ok=True)",
+        "self._name.exists()",
         "a job that failed leaves its partial file behind",
-        f"{JOB}::test_without_a_commit_the_old_file_stays",
+        "tests/test_sinks.py::test_a_draft_that_is_discarded_was_never_there",
     ),
     Mutant(
         "infinite-json",

@@ -86,19 +86,19 @@ def _demo_here(workload: BandJoin, fill_s: int, fast: bool, as_json: bool, watch
     measured = Measured(tuples={"R": 0, "S": 0}, fast=fast)
     if not as_json:
         click.echo(f"{workload.sql}\n")
-    interrupted = False
+    interruption = None
     try:
         with _observer(workload, watching, quiet=as_json) as observer:
             _play(workload, fill_s * 1_000, measured, observer)
-    except KeyboardInterrupt:
-        interrupted = True
-    same = None if interrupted else _same_rows(workload, measured)
+    except KeyboardInterrupt as signal:
+        interruption = signal
+    same = None if interruption else _same_rows(workload, measured)
     if as_json:
         click.echo(json_module.dumps(_as_json(workload, measured, same)))
     else:
         _print_summary(measured, same)
-    if interrupted:
-        raise KeyboardInterrupt
+    if interruption is not None:
+        raise interruption
     if same is False:
         sys.exit(1)
 

@@ -130,10 +130,9 @@ class SparkDemo:
                         self._play(spark, feed, folder, interruption, observer)
                 if not interruption.asked:
                     self._check(feed)
-        interrupted = interruption.asked
         click.echo(json_module.dumps(self._as_dict()) if self._as_json else self._summary())
-        if interrupted:
-            raise KeyboardInterrupt
+        if interruption.error is not None:
+            raise interruption.error
         return 1 if self._same is False else 0
 
     def _tell(self, text: str) -> None:

@@ -21,12 +21,16 @@ from crosswind.cli.completion import completion
 from crosswind.cli.demo import demo
 from crosswind.cli.explain import explain
 from crosswind.cli.init import init
+from crosswind.cli.interruption import Terminated, heed_termination
 from crosswind.cli.lab import lab
 from crosswind.cli.run import run
 from crosswind.cli.schema import schema
 from crosswind.errors import CrosswindError
 
 __all__ = ["crosswind", "main"]
+
+EXIT_SIGNAL = 128
+"""With the number of a signal added, as shells report a process that it ended: 143 for SIGTERM, 129 for SIGHUP."""
 
 EXIT_INTERRUPTED = 130
 """As shells report a process that SIGINT ended."""
@@ -55,6 +59,9 @@ class _Group(click.Group):
             from crosswind.io.environment import redact
 
             raise _Failure(redact(str(error))) from error
+        except Terminated as signal:
+            click.echo("terminated", err=True)
+            ctx.exit(EXIT_SIGNAL + signal.number)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(EXIT_INTERRUPTED)
@@ -90,4 +97,5 @@ def _show_traceback(kind: type[BaseException], error: BaseException, trace: Trac
 def main() -> None:
     """Run the command line of this process."""
     sys.excepthook = _show_traceback
+    heed_termination()
     crosswind(prog_name="crosswind")

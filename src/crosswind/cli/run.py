@@ -71,8 +71,8 @@ def run(job: Path, engine: str | None, as_json: bool, watching: Watching) -> Non
             say(f"{loaded.name}: starting Spark ({loaded.spark.master}) ...", err=True)
         stopped = started.run()
         started.print(as_json=as_json, err=console)
-    if stopped:
-        raise KeyboardInterrupt
+    if stopped is not None:
+        raise stopped
 
 
 def _run_here(job: Job, observer: Observer, *, as_json: bool, err: bool) -> None:

@@ -39,8 +39,8 @@ class SparkRun:
         self._pipeline: Pipeline | None = None
         self._rows: list[str] = []
 
-    def run(self) -> bool:
-        """Run the job until it ends or someone wants it to; return whether it was the latter."""
+    def run(self) -> KeyboardInterrupt | None:
+        """Run the job until it ends or someone wants it to; return what to raise if it was the latter."""
         from crosswind.errors import SparkError
         from crosswind.io.endpoints import FileSink
         from crosswind.io.files import ResultWriter
@@ -55,7 +55,7 @@ class SparkRun:
                     self._watch(pipeline, interruption)
                     sample = pipeline.sample(_SAMPLE_ROWS)
                     self._rows = [] if sample is None else show_rows(sample)
-                    stopped = interruption.asked
+                    stopped = interruption.error
             except SparkError as error:
                 raise SparkError(f"{error}\nWhat Spark said is in {pipeline.log}.") from error
             if to_stdout:

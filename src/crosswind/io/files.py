@@ -5,12 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import math
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from decimal import Decimal
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Protocol, Self
 
@@ -21,6 +19,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from crosswind.errors import JobError, did_you_mean
+from crosswind.io.draft import Draft
 from crosswind.io.endpoints import FileSink, FileSource, RateSource, Source
 
 __all__ = ["FileStream", "MemoryWriter", "ResultWriter", "StreamBatch", "merged_by_time", "schema_of"]
@@ -158,7 +157,7 @@ class _RowWriter(Protocol):
 
 
 class ResultWriter:
-    """Writes results as they come, to a file beside the sink that takes its name when all is done.
+    """Writes results as they come, to a file that takes the sink's name when all is done.
 
     A context manager: leaving it after :meth:`commit` keeps the file, leaving it otherwise removes
     what was written and leaves an older file of that name as it was.
@@ -173,8 +172,7 @@ class ResultWriter:
         self.sink = sink
         self.rows = 0
         self._writer: _RowWriter | None = None
-        self._resources = ExitStack()
-        self._partial: Path | None = None
+        self._draft: Draft | None = None
         self._committed = False
 
     def __enter__(self) -> Self:
@@ -187,11 +185,9 @@ class ResultWriter:
             # What it says now is of no interest: its file goes away.
             with suppress(pa.ArrowException, OSError, ValueError):
                 self._writer.close()
-        try:
-            self._resources.close()
-        finally:
-            if self._partial is not None:
-                self._partial.unlink(missing_ok=True)
+        if self._draft is not None and not self._committed:
+            with suppress(OSError):
+                self._draft.discard()
 
     def write(self, results: pa.Table) -> None:
         """Append ``results``. The first call decides the columns, even with no rows."""
@@ -211,11 +207,9 @@ class ResultWriter:
         try:
             if self._writer is not None:
                 self._writer.close()
+            if self._draft is not None:
+                self._draft.keep()
             self._committed = True
-            self._resources.close()
-            if self._partial is not None and self.sink.path is not None:
-                os.replace(self._partial, self.sink.path)  # noqa: PTH105 - the one that replaces on every platform
-                self._partial = None
         except BrokenPipeError:
             raise
         except (pa.ArrowException, OSError) as error:
@@ -226,8 +220,8 @@ class ResultWriter:
         if self.sink.path is None:
             handle = sys.stdout.buffer
         else:
-            self._partial = self.sink.path.with_name(f".{self.sink.path.name}.{os.getpid()}.partial")
-            handle = self._resources.enter_context(self._partial.open("wb"))
+            self._draft = Draft(self.sink.path)
+            handle = self._draft.file
         match self.sink.format:
             case "parquet":
                 return pa.parquet.ParquetWriter(handle, schema)  # type: ignore[no-any-return]

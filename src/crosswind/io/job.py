@@ -38,6 +38,7 @@ from crosswind.errors import JobError, QueryError
 from crosswind.io.endpoints import FileSink, FileSource, MemorySink, Sink, Source, read_sink, read_source
 from crosswind.io.environment import Discreet, redact
 from crosswind.io.jobform import JOB, SECTIONS, SPARK, SPARK_FORMATS
+from crosswind.io.overlap import file_overlap, folder_overlap
 from crosswind.io.sections import Section
 from crosswind.query.windows import parse_duration
 
@@ -46,6 +47,7 @@ __all__ = ["AVAILABLE_NOW", "Job", "SparkOptions", "load_job"]
 AVAILABLE_NOW = "available now"
 """The trigger that reads what there is, and ends."""
 
+_ELSEWHERE = "give another name, or a folder that is not read."
 _DEFAULTS = {key.name: key.default for key in (*JOB.keys, *SPARK.keys)}
 
 
@@ -125,7 +127,7 @@ def load_job(path: Path, engine: str | None = None) -> Job:
     for source in sources:
         _check_source(streams.section(source.stream), source, chosen)
     _check_sink(sink_section, sink, chosen)
-    return Job(
+    loaded = Job(
         path=path,
         name=redact(job.text("name", path.stem)),
         query=_query(job),
@@ -136,12 +138,18 @@ def load_job(path: Path, engine: str | None = None) -> Job:
         sink=sink,
         spark=spark,
     )
+    _check_overlap(sink_section, loaded, _query_file(job))
+    return loaded
+
+
+def _query_file(job: Section) -> Path | None:
+    return None if "query" in job.values else job.path.parent / job.text("query_file")
 
 
 def _query(job: Section) -> str:
-    if "query" in job.values:
+    path = _query_file(job)
+    if path is None:
         return job.text("query", verbatim=True)
-    path = job.path.parent / job.text("query_file")
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -224,9 +232,35 @@ def _check_sink(section: Section, sink: Sink, engine: str) -> None:
                 f"'path' is '{section.values['path']}', which is a file. On Spark results are a folder of files; "
                 "move it away or give another name."
             )
-        if engine == "local" and sink.path.is_dir():
+        if engine == "local" and sink.path.exists() and not sink.path.is_file():
+            found = "a folder" if sink.path.is_dir() else "no file but a device or a pipe"
             raise section.error(
-                f"'path' is '{section.values['path']}', which is a folder. Give the name of a file to write."
+                f"'path' is '{section.values['path']}', which is {found}. Give the name of a file to write, "
+                "or console = true for standard output."
             )
     elif engine == "local" and not isinstance(sink, FileSink | MemorySink):
         raise section.error("a 'kafka' sink needs Spark. Set engine = \"spark\" in [job], or give 'path'.")
+
+
+def _check_overlap(section: Section, job: Job, query_file: Path | None) -> None:
+    """Refuse a job that would write what it reads."""
+    files: dict[str, Path | None] = {}
+    folders: dict[str, Path | None] = {}
+    sink = job.sink.path if isinstance(job.sink, FileSink) else None
+    if job.engine == "local":
+        files["path"] = sink
+    else:
+        folders["path"], folders["[spark] checkpoint"], files["[spark] log"] = sink, job.spark.checkpoint, job.spark.log
+    named = [(key, path, file_overlap(path, job.file_sources)) for key, path in files.items() if path is not None]
+    for key, path, overlap in named:
+        for own in (job.path, query_file):
+            if own is not None and path.exists() and own.exists() and path.samefile(own):
+                raise section.error(f"'{key}' is {path}, which is a file of the job itself. Give another name.")
+        if overlap is not None:
+            raise section.error(f"'{key}' is {path}, which {overlap}. A job cannot write what it reads: {_ELSEWHERE}")
+    for key, folder in folders.items():
+        overlap = None if folder is None else folder_overlap(folder, job.file_sources)
+        if overlap is not None:
+            raise section.error(
+                f"'{key}' is the folder {folder}, which {overlap}. A job cannot write what it reads: {_ELSEWHERE}"
+            )
