@@ -201,10 +201,10 @@ def test_wide_decimals_are_compared_in_128_bits(op):
 TEXTS = ["", "a", "aaaaaaaa", "aaaaaaaab", "aaaaaaaac", "b", None]
 
 
-@pytest.mark.parametrize("op", ["<", "=", ">="])
+@pytest.mark.parametrize("op", ["<", "=", "<>"])
 def test_texts_are_compared_to_their_last_byte(op):
     column = pa.array(TEXTS)
-    python = {"=": "=="}.get(op, op)
+    python = {"=": "==", "<>": "!="}.get(op, op)
     known = [(a, b) for a, x in enumerate(TEXTS) for b, y in enumerate(TEXTS) if x is not None and y is not None]
     expected = [(a, b) for a, b in known if eval(f"x {python} y", {"x": TEXTS[a], "y": TEXTS[b]})]
     assert joined(f"R.x {op} S.x", column, column) == expected
@@ -221,6 +221,41 @@ def test_a_null_finds_nothing_whatever_lies_under_it():
     assert joined("S.x = R.x", pa.array(["b", "a", ""]), texts) == [(1, 0)]
     assert joined("R.x < S.x + 1", numbers, pa.array([7], pa.int64())) == [(0, 0), (2, 0)]
     assert joined("R.x + S.x < 100", numbers, pa.array([7, None], pa.int64())) == [(0, 0), (2, 0)]
+
+
+def test_a_branch_that_is_not_taken_does_not_overflow():
+    tables = {"R": pa.table({"x": pa.array([3, 2**40], pa.int64()), "ts": pa.array([1, 2], pa.int64())})}
+    sql = "SELECT CASE WHEN p.x < 100 THEN p.x * p.x * p.x ELSE -1 END AS v FROM R [NOW] p, R [NOW] q"
+    assert sorted(cw.run(sql, tables).column("v").to_pylist()) == [-1, 27]
+
+
+@pytest.mark.parametrize(
+    ("condition", "r", "s"),
+    [
+        ("R.x + S.x + R.x > 5", 2**62, 2**62),
+        ("R.x - S.x - R.x > 5", LEAST, 1),
+        ("R.x * S.x > 5", 3_037_000_500, 3_037_000_500),
+    ],
+)
+def test_what_wraps_and_then_does_not_match_is_an_error_all_the_same(condition, r, s):
+    """Blocks are first asked in vector code whether anything matches: what wrapped does not, and is told."""
+    with pytest.raises(cw.ArithmeticOverflowError, match="64-bit"):
+        joined(condition, pa.array([1, r, 2], pa.int64()), pa.array([3, 4, s], pa.int64()))
+
+
+def test_a_sum_beyond_64_bits_is_compared_on_either_side():
+    r, s = pa.array([5, MOST, LEAST], pa.int64()), pa.array([MOST, 1, LEAST], pa.int64())
+    assert joined("R.x < S.x + 9", r, s) == [(0, 0), (0, 1), (1, 0), (2, 0), (2, 1), (2, 2)]
+    assert joined("R.x > S.x - 9", r, s) == [(0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 2)]
+
+
+def test_garbage_under_a_null_does_not_overflow():
+    valid = pa.py_buffer(bytes([0b01]))
+    column = pa.Array.from_buffers(pa.int64(), 2, [valid, *pa.array([3, 2**62], pa.int64()).buffers()[1:]])
+    tables = {"R": pa.table({"x": column, "ts": pa.array([1, 1], pa.int64())})}
+    sql = "SELECT p.x * 4 AS v, abs(p.x * 4) AS w FROM R [NOW] p, R [NOW] q WHERE p.x * q.x * 4 > 0 OR p.x IS NULL"
+    found = sorted(cw.run(sql, tables).to_pylist(), key=str)
+    assert found == [{"v": 12, "w": 12}, {"v": None, "w": None}, {"v": None, "w": None}]
 
 
 def test_equalities_of_two_columns_are_found_by_hash():

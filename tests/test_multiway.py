@@ -150,22 +150,23 @@ def test_texts_of_any_length_are_looked_for_on_the_way():
 
 
 def test_a_snapshot_of_a_window_that_is_kept_twice_is_restored():
-    """S is searched by x and by k, and the copy that a snapshot is made of has its columns in another order."""
-    schema = pa.schema([("x", pa.int64()), ("k", pa.int64()), ("note", pa.string()), ("ts", pa.int64())])
+    """S is searched by k, and by x and y: in the copy that a snapshot is made of, the last of its keys comes first."""
+    names = ("x", "y", "k")
+    schema = pa.schema([*((name, pa.int64()) for name in names), ("note", pa.string()), ("ts", pa.int64())])
     sql = (
-        "SELECT R.x AS r, S.x AS x, S.k AS k, S.note AS note, T.k AS t "
-        "FROM R [RANGE 9], S [RANGE 9], T [RANGE 9] WHERE R.k = S.k AND S.x = T.x"
+        "SELECT R.x AS r, S.x AS x, S.y AS y, S.k AS k, S.note AS note, T.k AS t "
+        "FROM R [RANGE 9], S [RANGE 9], T [RANGE 9] WHERE S.x = T.x AND S.y = T.y AND R.k = S.k"
     )
     schemas = dict.fromkeys("RST", schema)
 
-    def one(x: int, k: int, ts: int) -> pa.Table:
-        return pa.table({"x": [x], "k": [k], "note": [f"{x}-{k}"], "ts": [ts]}, schema=schema)
+    def one(x: int, y: int, k: int, ts: int) -> pa.Table:
+        return pa.table({"x": [x], "y": [y], "k": [k], "note": [f"{x}-{y}-{k}"], "ts": [ts]}, schema=schema)
 
     with cw.open(sql, schemas) as join:
         for k in range(5):
-            join.push("S", one(10 + k, 20 + k, 1))
+            join.push("S", one(10 + k, 20 + k, 30 + k, 1))
         state = join.snapshot()
     with cw.open(sql, schemas, restore=state) as join:
-        join.push("R", one(1, 23, 2))
-        found = join.push("T", one(13, 99, 2)).to_pylist()
-    assert found == [{"r": 1, "x": 13, "k": 23, "note": "13-23", "t": 99}]
+        join.push("R", one(1, 1, 33, 2))
+        found = join.push("T", one(13, 23, 99, 2)).to_pylist()
+    assert found == [{"r": 1, "x": 13, "y": 23, "k": 33, "note": "13-23-33", "t": 99}]

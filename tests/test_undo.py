@@ -126,23 +126,27 @@ def pair(*tuples: tuple[int, int, int]) -> pa.Table:
 
 
 def test_a_refused_push_leaves_every_copy_of_a_window():
-    """S is searched by k and by x, so it is kept twice; rows are made when both copies have taken the tuple."""
+    """The first role of R is searched by k and by y, so it is kept twice; the second role fails after it."""
     sql = (
-        "SELECT R.k * S.k * T.x AS product, S.ts AS s FROM R [RANGE 99], S [RANGE 99], T [RANGE 99] "
-        "WHERE R.k = S.k AND S.x = T.x"
+        "SELECT p.x AS p, q.x AS q, p.x * q.x AS product, T.ts AS t FROM R [RANGE 99] AS p, R [RANGE 99] AS q, "
+        "T [RANGE 99] WHERE p.k = q.k AND p.y = T.y"
     )
-    with cw.open(sql, dict.fromkeys("RST", PAIR), lateness=9, index="hash") as join:
-        join.push("R", pair((1, 0, 1), (HUGE, 0, 1)))
-        join.push("T", pair((0, 2, 1)))
-        for ts in (1, 2, 3):  # few tuples are written straight into all copies, where they are open
-            assert rows(join.push("S", pair((1, 2, ts)))) == [(2, ts)]
+    schema = pa.schema([("k", pa.int64()), ("y", pa.int64()), ("x", pa.int64()), ("ts", pa.int64())])
+
+    def one(k: int, y: int, x: int, ts: int) -> pa.Table:
+        return pa.table({"k": [k], "y": [y], "x": [x], "ts": [ts]}, schema=schema)
+
+    with cw.open(sql, {"R": schema, "T": schema}, lateness=9, index="hash") as join:
+        join.push("T", one(0, 2, 0, 1))
+        for k in (7, 8):  # single tuples are written straight into all copies once they are open
+            join.push("R", one(k, 9, 1, 1))
+        assert rows(join.push("R", one(1, 2, 3, 2))) == [(3, 3, 9, 1)]
         with pytest.raises(cw.ArithmeticOverflowError):
-            join.push("S", pair((HUGE, 2, 4), (7, 7, 4)))
-        assert rows(join.push("T", pair((0, 7, 4), (0, 2, 4)))) == [(2, 1), (2, 2), (2, 3)]
-        assert rows(join.push("R", pair((7, 0, 4)))) == []
-        assert rows(join.push("S", pair((1, 7, 5)))) == [(7, 5)]
-        assert rows(join.push("T", pair((0, 7, 6)))) == [(7, 5)]
-        assert rows(join.push("R", pair((1, 0, 6)))) == sorted([(2, 1), (2, 2), (2, 3)] * 2 + [(7, 5)] * 2, key=str)
+            join.push("R", one(1, 2, HUGE, 3))
+        assert rows(join.push("T", one(0, 2, 0, 3))) == [(3, 3, 9, 3)]
+        both = [(3, 5, 15, 1), (3, 5, 15, 3), (5, 3, 15, 1), (5, 3, 15, 3), (5, 5, 25, 1), (5, 5, 25, 3)]
+        assert rows(join.push("R", one(1, 2, 5, 4))) == both
+        assert rows(join.push("T", one(0, 2, 0, 5))) == [(3, 3, 9, 5), (3, 5, 15, 5), (5, 3, 15, 5), (5, 5, 25, 5)]
 
 
 def test_a_refused_push_of_linked_equals_is_not_found():

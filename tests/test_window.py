@@ -164,6 +164,16 @@ def test_a_large_batch_comes_back_as_it_went_in():
     assert [row for item in made for row in rows_of(item)] == naive_rows(0, 3 + 10 * CAPACITY)
 
 
+def test_slices_are_put_together_as_they_are():
+    """The texts of a slice begin in the middle of those of its block."""
+    parts = [block_of(0, 7).slice(3, 6), block_of(7, 4).slice(1, 4), block_of(20, 2)]
+    whole = concat_blocks(parts)
+    columns = [to_arrow(column, of) for column, of in zip(whole.columns, TYPES.values(), strict=True)]
+    expected = naive_rows(3, 3) + naive_rows(8, 3) + naive_rows(20, 2)
+    assert pa.table(columns, names=list(TYPES)).to_pylist() == expected
+    assert whole.times.tolist() == [row["number"] for row in expected]
+
+
 def test_cut_takes_back_what_was_appended():
     made = window()
     made.append(block_of(0, 5))

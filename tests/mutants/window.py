@@ -239,6 +239,6 @@ ENTRIES = [
         "offsets.append(part.values[1:] - first + base)",
         "offsets.append(part.values[1:] + base)",
         "texts that were put together from slices are cut at the wrong places",
-        f"{WINDOW}",
+        f"{WINDOW}::test_slices_are_put_together_as_they_are",
     ),
 ]
