@@ -111,7 +111,7 @@ ENTRIES = [
         "self._name.unlink(missing_ok=True)",
         "self._name.exists()",
         "a job that failed leaves its partial file behind",
-        "tests/test_sinks.py::test_a_draft_that_is_discarded_was_never_there",
+        "test_sinks.py::test_a_draft_that_is_discarded_was_never_there",
     ),
     Mutant(
         "infinite-json",
