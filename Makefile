@@ -23,9 +23,9 @@ demo: setup  ## Join two live streams on Spark, in local mode, and watch
 kafka: setup  ## Fetch a Kafka broker and Spark's connector into .kafka; then scripts/kafka start
 	@scripts/kafka fetch
 
-test: setup  ## Run the tests
+test: setup  ## Run the tests: make test [SEED=any]
 	@scripts/ensure-chromium
-	@.venv/bin/python -m pytest -q $(PYTEST_ARGS)
+	@CROSSWIND_TEST_SEED=$(SEED) .venv/bin/python -m pytest -q $(PYTEST_ARGS)
 
 lint: setup  ## Check style and types
 	@.venv/bin/ruff check .

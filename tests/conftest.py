@@ -19,6 +19,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
+from tests import seeds, skips
 from tests.oracle import late_rows, ticks, ticks_per_second
 
 JOINS = ("Join", "ManyJoin")
@@ -386,8 +387,11 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Reuse compiled kernels from one session to the next: a new query costs about a second."""
+    for plugin in (seeds, skips):
+        config.pluginmanager.register(plugin)
     os.environ.setdefault("JDK_JAVA_OPTIONS", QUICK_JAVA)
-    use_kernel_cache(Path(config.cache.mkdir(KERNEL_CACHE)) if config.cache else ROOT / ".pytest_cache" / KERNEL_CACHE)
+    cache = getattr(config, "cache", None)  # pytest can be told to have none
+    use_kernel_cache(Path(cache.mkdir(KERNEL_CACHE)) if cache else ROOT / ".pytest_cache" / "d" / KERNEL_CACHE)
 
 
 @pytest.fixture(params=[*ENGINES, pytest.param(ON_SPARK, marks=SPARK)], ids=lambda engine: engine.id)
