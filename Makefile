@@ -24,8 +24,7 @@ kafka: setup  ## Fetch a Kafka broker and Spark's connector into .kafka; then sc
 	@scripts/kafka fetch
 
 test: setup  ## Run the tests: make test [SEED=any]
-	@scripts/ensure-chromium
-	@CROSSWIND_TEST_SEED=$(SEED) .venv/bin/python -m pytest -q $(PYTEST_ARGS)
+	@missing=$$(scripts/test-tools) && CROSSWIND_TEST_MAY_SKIP="$$missing,$$CROSSWIND_TEST_MAY_SKIP" CROSSWIND_TEST_SEED=$(SEED) .venv/bin/python -m pytest -q $(PYTEST_ARGS)
 
 lint: setup  ## Check style and types
 	@.venv/bin/ruff check .

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -408,3 +409,19 @@ def _answers_at_once(engine: EngineConfig) -> bool:
 def live(request: pytest.FixtureRequest) -> EngineConfig:
     """Return each engine under test in turn, for tests that open the join themselves."""
     return request.param
+
+
+@pytest.fixture
+def cpp_loop() -> Any:
+    """Return the benchmarks' loop in C++, where there is a compiler, and a processor that it is written for."""
+    from crosswind.bench.baseline import BaselineMissingError, load_baseline
+    from crosswind.bench.machine import describe_machine
+
+    if shutil.which("g++") is None:
+        pytest.skip("no C++ loop here: apt-get install g++")
+    try:
+        return load_baseline()
+    except BaselineMissingError:
+        if "avx2" in describe_machine()["vectors"]:
+            raise
+        pytest.skip("this processor has no AVX2, for which the C++ loop is written")

@@ -1,11 +1,13 @@
 """Tests that are skipped for a reason that nobody expected fail, so that nothing goes untested unseen.
 
-What is missing on a machine that cannot have it is named: ``CROSSWIND_TEST_MAY_SKIP="no Chromium here" make test``.
+What a machine cannot have is named: ``CROSSWIND_TEST_MAY_SKIP="no Chromium here"``; ``make test`` names what it could
+not install (scripts/test-tools).
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Generator
 from typing import Any
@@ -18,6 +20,8 @@ EXPECTED = {
     "Spark has neither uint64 nor nanoseconds": 2,
     "not in Spark: ": 30,
     "refused: ": 60,
+    "this processor has no AVX2": 3,
+    "not a git checkout": 2,
 }
 """How a reason that is expected begins, and how often it may come in one run."""
 
@@ -54,6 +58,12 @@ def judge(report: Any) -> Any:
 
 
 # -- hooks; tests/conftest.py registers this module -----------------------------------------------
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs Java where there is none."""
+    if item.get_closest_marker("spark") and not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("no Java here: apt-get install openjdk-17-jre-headless")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -42,8 +42,6 @@ from crosswind.plan.calibration import calibration
 from crosswind.plan.lanes import is_vectorised
 from crosswind.plan.physical import RUN_HEAD
 
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
-
 
 def quiet(line: str) -> None:
     assert line
@@ -168,9 +166,7 @@ def test_a_race_reports_every_engine():
     assert any("SELECT x, y, a, b" in note for note in notes)
 
 
-@needs_compiler
-def test_every_variant_of_the_loop_is_exact():
-    loop = baseline.load_baseline()
+def test_every_variant_of_the_loop_is_exact(cpp_loop):
     probing = Probing(5_003, "scan")
     batch = probing.probes(203)
     moment = {"R": pa.Table.from_batches([batch]), "S": probing.window}
@@ -178,12 +174,12 @@ def test_every_variant_of_the_loop_is_exact():
     assert expected > 0
     assert probing.push(batch)[0] == expected
     for variant in baseline.VARIANTS:
-        assert loop.scan(variant, columns(probing.window), columns(batch))[0] == expected, variant
+        assert cpp_loop.scan(variant, columns(probing.window), columns(batch))[0] == expected, variant
     with pytest.raises(CrosswindError, match="the join gave 1 results where the C\\+\\+ loop found 2"):
         probing.compare_counts(1, 2)
 
 
-@needs_compiler
+@pytest.mark.usefixtures("cpp_loop")
 def test_the_kernel_is_measured_by_variant():
     """CellJoin's three by hand, and ours: one by one, vectorised by the compiler, explicit vectors."""
     report = tiny_report("kernel")
@@ -217,9 +213,9 @@ def test_without_a_compiler_the_rest_is_measured(monkeypatch):
 
 
 def test_a_processor_that_cannot_run_the_loop_is_named(monkeypatch):
-    monkeypatch.setattr(baseline, "_FLAGS", ("-march=no-such-processor",))
     if shutil.which("g++") is None:
-        pytest.skip("needs g++")
+        pytest.skip("no C++ loop here: apt-get install g++")
+    monkeypatch.setattr(baseline, "_FLAGS", ("-march=no-such-processor",))
     with pytest.raises(baseline.BaselineMissingError, match=r"does not compile on this machine: .*no-such-processor"):
         baseline.load_baseline()
 

@@ -74,16 +74,16 @@ class Victim:
 
     def _start(self) -> subprocess.Popen[bytes]:
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-        log = (self.folder / "driver.log").open("ab")
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.driver", str(self.folder), self._master],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+        with (self.folder / "driver.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "tests.spark.driver", str(self.folder), self._master],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": path},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def batches(self) -> tuple[int, int]:
         """Return how many micro-batches were planned, and how many are committed."""

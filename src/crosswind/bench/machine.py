@@ -16,7 +16,7 @@ import pyarrow as pa
 __all__ = ["describe_machine", "resident_bytes", "tree_bytes"]
 
 _PACKAGES = ("crosswind", "numba", "numpy", "pyarrow", "pyspark", "duckdb", "polars")
-_VECTORS = ("avx2", "avx512f", "neon", "sve")
+_VECTORS = ("avx2", "avx512f", "neon", "asimd", "sve")
 
 
 def describe_machine() -> dict[str, Any]:
