@@ -12,13 +12,13 @@ import pytest
 import crosswind as cw
 from crosswind.engine.batching import Backlog
 from crosswind.testing import assert_same_rows
+from tests.waiting import PATIENCE_S, wait_until
 
 SCHEMAS = {
     "R": pa.schema({"ts": pa.int64(), "x": pa.int32(), "tag": pa.dictionary(pa.int32(), pa.string())}),
     "S": pa.schema({"ts": pa.int64(), "a": pa.int32()}),
 }
 SQL = "SELECT R.x, R.tag, S.a, R.ts AS r, S.ts AS s FROM R [RANGE 50], S [RANGE 50] WHERE abs(R.x - S.a) <= 1"
-PATIENCE_S = 20
 
 
 def r_batch(ts: int, x: int) -> dict:
@@ -257,13 +257,17 @@ def test_an_error_of_the_delivery_reaches_the_producer():
 def test_an_error_of_the_producer_goes_on_and_what_waits_is_forgotten():
     gate = Gate()
 
+    def open_when_closing(feeder: cw.Feeder) -> None:
+        wait_until(lambda: feeder._closing, "close()")
+        gate.open.set()
+
     def produce() -> None:
         with join.feeder(gate) as feeder:
             feeder.put("R", r_batch(1, 5))
             feeder.put("S", s_batch(1, 5))
             assert gate.entered.wait(PATIENCE_S)
             feeder.put("R", r_batch(2, 900))
-            threading.Timer(0.1, gate.open.set).start()
+            threading.Thread(target=open_when_closing, args=(feeder,)).start()
             raise KeyError("mine")
 
     with cw.open(SQL, SCHEMAS) as join:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
-import time
+import urllib.request
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from crosswind.cli.replay import Measured, Playback, replay
 from crosswind.cli.report import figures, milliseconds, per_second, quantile
 from crosswind.cli.workload import BandJoin
 from crosswind.testing import TestClock, assert_same_rows, stream_from_text
+from tests.waiting import PATIENCE_S, wait_until
 
 COMMAND = [sys.executable, "-m", "crosswind"]
 JOB = """
@@ -283,15 +285,23 @@ def test_figures():
 # -- processes ----------------------------------------------------------------------------------
 
 
+def scrape(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
+        return answer.read().decode()
+
+
 def test_an_interruption_stops_the_demo_with_what_was_done():
-    command = [*COMMAND, "demo", "--engine", "local", "--no-fill"]
+    options = ["--engine", "local", "--no-fill", "--seconds", "600", "--metrics-port", "0"]
+    command = [*COMMAND, "demo", *options]
     # Unbuffered: a line read here must not take with it what communicate() is to return.
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
     assert process.stdout is not None
+    assert process.stderr is not None
+    address = process.stderr.readline().split()[-1].decode()
     assert process.stdout.readline().startswith(b"SELECT")
-    time.sleep(3)
+    wait_until(lambda: re.search(r"crosswind_tuples_total\S+ [1-9]", scrape(address)), "the first tuples")
     process.send_signal(signal.SIGINT)
-    output, errors = (text.decode() for text in process.communicate(timeout=60))
+    output, errors = (text.decode() for text in process.communicate(timeout=PATIENCE_S))
     assert process.returncode == 130, errors
     assert "not checked, as it was stopped early" in output
     assert errors.endswith("interrupted\n")
@@ -329,7 +339,7 @@ def test_on_a_terminal_progress_is_live():
             break
         printed += chunk
     os.close(controller)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     assert b"\x1b[" in printed
     assert b"held in windows" in printed
     assert b"same rows as NumPy" in printed

@@ -11,6 +11,7 @@ from crosswind.engine.spans import Limits, Spans, Turn, reach
 from crosswind.kernel.follow import follow_kernels
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.window.vector import address
+from tests import seeds
 
 TIMES = [INT64_MIN, INT64_MIN + 3, -5, 0, 1, 2, 7, 40, INT64_MAX - 2, INT64_MAX]
 UNORDERED = Turn(4, None)
@@ -35,7 +36,7 @@ def ages(rng: random.Random, units: int) -> Spans:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_bounds_are_those_of_any_two_members(seed: int):
-    rng = random.Random(seed)
+    rng = seeds.chance(seed)
     members = rng.randint(1, 3)
     cells, spans = combinations(rng, members, 9), ages(rng, 4)
     spec, ends = reach(spans, 3, tuple(range(members))), np.zeros((4, 9), dtype=np.int64)
@@ -54,7 +55,7 @@ def test_bounds_are_those_of_any_two_members(seed: int):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_terms_whose_windows_are_too_short_lose_their_bit(seed: int):
-    rng = random.Random(seed)
+    rng = seeds.chance(seed)
     members = rng.randint(2, 3)
     cells = combinations(rng, members, 12)
     cells[0] = 7
@@ -83,7 +84,7 @@ def test_terms_whose_windows_are_too_short_lose_their_bit(seed: int):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_groups_have_the_same_members(seed: int):
-    rng = random.Random(seed)
+    rng = seeds.chance(seed)
     cells = combinations(rng, 3, rng.choice([5, 64, 300]))
     want = np.array(sorted(rng.sample(range(cells.shape[1]), cells.shape[1] - 2)), dtype=np.int64)
     count, chosen = len(want), np.array(sorted(rng.sample(range(3), rng.randint(1, 2))), dtype=np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 
 import crosswind as cw
 from crosswind.engine.express import FEW, Express
+from tests import seeds
 from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
 
 TYPES = {
@@ -76,12 +76,11 @@ def counted(monkeypatch):
 @pytest.mark.parametrize("index", ["auto", "scan"])
 @pytest.mark.parametrize("engine", ["kang", "cell", "grid"])
 def test_few_tuples_meet_the_same_partners(condition, nulls, index, engine, monkeypatch):
-    seed = random.randrange(1 << 30)
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
+    rng = seeds.numbers("few", condition, nulls, index, engine)
     if engine != "kang":  # how much is little, so that workers are woken for some pushes and not for others
         monkeypatch.setattr(f"crosswind.engine.{engine}.ALONE", 250 if index == "scan" else 5_000)
-    options = {"kang": {}, "cell": {"workers": 3}, "grid": {"layout": [(1, 2), (2, 1), (2, 2)][seed % 3]}}[engine]
+    layout = [(1, 2), (2, 1), (2, 2)][rng.integers(3)]
+    options = {"kang": {}, "cell": {"workers": 3}, "grid": {"layout": layout}}[engine]
     types = {name: kinds[rng.integers(len(kinds))] for name, kinds in TYPES.items()}
     tables = {name: tuples(rng, types, 500, nulls) for name in "RS"}
     sql = (
@@ -102,10 +101,10 @@ def test_few_tuples_meet_the_same_partners(condition, nulls, index, engine, monk
     )
     expected = expected_rows(Join(roles, tables, CONDITIONS[condition], outputs))
     assert expected, "a check that cannot fail"
-    assert_same(expected, pa.concat_tables(found), f"seed {seed} {types}")
+    assert_same(expected, pa.concat_tables(found), str(types))
     boxed = condition != "one" or pa.types.is_integer(types["x"])
     plain = boxed and types["x"] != pa.int16() and types["p"] != pa.bool_() and not nulls
-    assert express > (100 if engine == "kang" else 30) or not plain, f"seed {seed} {types}"
+    assert express > (100 if engine == "kang" else 30) or not plain, str(types)
 
 
 @pytest.mark.parametrize(

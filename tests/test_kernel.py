@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 from fractions import Fraction
 from itertools import pairwise
 from operator import eq, ge, gt, le, lt
@@ -33,6 +32,7 @@ from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import Layout, Vector, address
+from tests import seeds
 
 FLOAT = SqlType(Kind.FLOAT, bits=32)
 NAN, INF = math.nan, math.inf
@@ -51,7 +51,7 @@ def naive_order(value: float) -> tuple[bool, float]:
 
 @pytest.mark.parametrize(("of", "dtype"), [(FLOAT, "float32"), (DOUBLE, "float64")], ids=["float32", "float64"])
 def test_keys_keep_the_order_of_floats(of, dtype):
-    rng = np.random.default_rng(7)
+    rng = seeds.numbers(7)
     raw = rng.integers(0, 256, 2000 * np.dtype(dtype).itemsize, dtype=np.uint8).view(dtype)
     with np.errstate(over="ignore"):
         special = np.concatenate([np.array([*REALS, NAN, 0.0, -0.0]), -np.array([NAN])]).astype(dtype)
@@ -110,7 +110,7 @@ def lowest(mask):
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_comparing_32_keys_at_a_time(bits):
-    rng = random.Random(bits)
+    rng = seeds.chance(bits)
     least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     kernels = load_source(_RANGES)
     compare = kernels.narrow if bits == 32 else kernels.wide
@@ -214,7 +214,7 @@ def candidates(items: list, boxes: Boxes, count: int, room: int) -> list[tuple[i
     view = Residents(items, 2, 2)
     probe, spans, alive = boxes.tables()
     out = [np.empty(room, dtype=np.int64) for _ in range(3)]
-    state, order = np.array([0, 0, -1, -1]), np.random.default_rng(count).permutation(count)
+    state, order = np.array([0, 0, -1, -1]), seeds.numbers(count).permutation(count)
     found: list[tuple[int, int, int]] = []
     kernel, work = box_kernel((32, 64), BLOCK), Scratch((32, 64), count).work
     while state[0] < len(items):
@@ -229,7 +229,7 @@ def candidates(items: list, boxes: Boxes, count: int, room: int) -> list[tuple[i
 @pytest.mark.parametrize("room", [128, 1 << 16])
 @pytest.mark.parametrize("flags", [0, 1, 2, 3])
 def test_candidates_of_boxes(kind, room, flags):
-    rng = np.random.default_rng([flags, room])
+    rng = seeds.numbers(*[flags, room])
     for sizes, count in [((700,), 40), ((1, 33, 250), 7), ((5000,), 3)]:
         items = [resident(kind, random_block(rng, size), rng) for size in sizes]
         boxes = Boxes(rng, count, kind == "hash", flags)
@@ -383,7 +383,7 @@ def test_a_box_may_be_empty(first):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_tuples_are_grouped_by_cell_in_the_order_they_came(seed):
-    rng = np.random.default_rng(seed)
+    rng = seeds.numbers(seed)
     cells = rng.integers(0, 20, 500 * seed).astype(np.int32)
     directory, places = group(cells, 23)
     naive = [[i for i, c in enumerate(cells.tolist()) if c == cell] for cell in range(23)]
@@ -413,7 +413,7 @@ def test_equal_keys_have_equal_hashes_and_others_spread():
 
 def test_equal_texts_have_equal_hashes():
     words = ["", "a", "b", "ab", "ba", "a\0", "ä", "x" * 1000]
-    rng = random.Random(0)
+    rng = seeds.chance(0)
     texts = [rng.choice(words) for _ in range(200)]
     array = pa.array(["skipped", *texts], pa.large_string()).slice(1)
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)[1:]
@@ -443,7 +443,7 @@ def test_every_byte_of_a_text_counts(length):
 
 
 def test_texts_are_taken_in_any_order():
-    rng = random.Random(3)
+    rng = seeds.chance(3)
     texts = [bytes(rng.randrange(256) for _ in range(rng.choice([0, 1, 7, 8, 40]))) for _ in range(50)]
     array = pa.array(texts, pa.large_binary())
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)
@@ -467,7 +467,7 @@ def test_equal_wide_values_have_equal_hashes():
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
 def test_gathering_fixed_widths(width):
-    rng = np.random.default_rng(width)
+    rng = seeds.numbers(width)
     windows = [rng.integers(0, 256, size * width, dtype=np.uint8) for size in (5, 1, 40)]
     which = rng.integers(0, 3, 100)
     rows = np.array([rng.integers(0, len(windows[w]) // width) for w in which])

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import crosswind as cw
+from tests import seeds
 from tests.conftest import ENGINES, EngineConfig, plan_steps
 from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
 
@@ -92,7 +93,7 @@ def gather(parts: list[dict[str, pa.Table]]) -> dict[str, pa.Table]:
 
 @pytest.mark.parametrize("seed", range(9))
 def test_queries_that_share_a_join_are_exact(seed: int):
-    rng = random.Random(f"many {seed}")
+    rng = seeds.chance(f"many {seed}")
     engine: EngineConfig = ENGINES[seed % len(ENGINES)]
     kinds = rng.choice(["range now", "rows range now", "rows"])
     made = {f"q{k}": make_query(rng, kinds) for k in range(rng.randint(1, 5))}
@@ -128,7 +129,7 @@ def live(engine: EngineConfig, texts: dict[str, str], tables: dict[str, pa.Table
 @pytest.mark.parametrize("seed", range(6))
 def test_queries_come_and_go_without_disturbing_the_others(seed: int):
     """Each sees just the tuples later than all that were there when it was added."""
-    rng = random.Random(f"coming {seed}")
+    rng = seeds.chance(f"coming {seed}")
     kinds = ["range now", "rows range"][seed % 2]
     made = {f"q{k}": make_query(rng, kinds) for k in range(6)}
     tables = make_tables(rng)
@@ -180,7 +181,7 @@ def test_similar_queries_share_one_search():
         f"q{w}": f"SELECT R.a, S.d FROM R [RANGE {w + 1}], S [RANGE 9] WHERE abs(R.a - S.d) <= {w % 9}"
         for w in range(70)
     }
-    rng = random.Random(5)
+    rng = seeds.chance(5)
     tables = {name: table for name, table in make_tables(rng).items() if name != "T"}
     found = cw.run(texts, tables)
     for name in ("q0", "q7", "q64", "q69"):
@@ -224,7 +225,7 @@ def test_queries_that_share_a_search_find_what_each_finds_alone(conditions, inde
 
 
 def test_results_in_time_order():
-    rng = random.Random(9)
+    rng = seeds.chance(9)
     tables = make_tables(rng)
     texts = {
         "one": "SELECT R.ts AS r, S.ts AS s FROM R [RANGE 9], S [RANGE 9] WHERE R.a = S.d",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import random
 from decimal import Decimal
 from fractions import Fraction
 
 import pyarrow as pa
 import pytest
 
+from tests import seeds
 from tests.cases import make_case, make_shape
 from tests.expressions import F32, F64, INT, TEXT, Arith, Between, Case, Col, Compare, Func, In, Is, Logic, Type, lit
 from tests.expressions import interval as span
@@ -145,7 +145,7 @@ def replay(join: Join, scale: list[Fraction], dropped: dict[str, set[int]]) -> l
 
 @pytest.mark.parametrize("seed", range(60))
 def test_windows_agree_with_a_replay(seed: int):
-    rng = random.Random(seed)
+    rng = seeds.chance(seed)
     width = rng.choice([2, 2, 3])
     scales = {"s": Fraction(1), "ms": Fraction(1, 1000), "int": Fraction(1)}
     names = rng.choice([["R", "S", "T"], ["R", "R", "S"]])[:width]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import crosswind as cw
+from tests import seeds
 
 QUERY = "SELECT R.x, R.i, S.a, S.j FROM R [RANGE 300], S [RANGE 200] WHERE R.x BETWEEN S.a - 3 AND S.a + 3"
 ROWS = 6000
 
 
-def stream(seed: int, value: str, number: str) -> pa.Table:
-    rng = np.random.default_rng(seed)
+def stream(seed: object, value: str, number: str) -> pa.Table:
+    rng = seeds.numbers(seed)
     times = np.sort(rng.integers(0, 2000, ROWS))
     return pa.table({value: rng.integers(0, 400, ROWS), number: np.arange(ROWS), "ts": times})
 
@@ -28,9 +27,7 @@ def rows(tables: list[pa.Table]) -> list[tuple]:
 @pytest.mark.parametrize("index", ["auto", "scan", "band"])
 @pytest.mark.parametrize("arranged", [False, True])
 def test_a_refilled_join_goes_on(index, arranged):
-    seed = random.randrange(1 << 30)
-    print(f"seed {seed}")
-    data = {"R": stream(seed, "x", "i"), "S": stream(seed + 1, "a", "j")}
+    data = {"R": stream(f"{index} {arranged} R", "x", "i"), "S": stream(f"{index} {arranged} S", "a", "j")}
     schemas = {name: table.schema for name, table in data.items()}
     expected = rows([cw.run(QUERY, data)])
     stop = 4000

@@ -19,6 +19,7 @@ from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.links import Linking
 from crosswind.window.vector import Layout, Storage, Vector, address
+from tests import seeds
 from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
 
 COLUMNS = {"R": "abc", "S": "de", "T": "fg"}
@@ -70,7 +71,7 @@ def stand_of(join: cw.Join) -> standing.Stand:
 def test_pairs_are_kept_for_a_third_stream(seed: int, most: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(standing, "PAIRS_MOST", most)
     monkeypatch.setattr(standing, "PAIRS_ROOM", 2)
-    rng = random.Random(seed)
+    rng = seeds.chance(seed)
     tables = make_tables(rng)
     found = []
     with cw.open(SQL, SCHEMAS, lateness=200) as join:
@@ -81,7 +82,7 @@ def test_pairs_are_kept_for_a_third_stream(seed: int, most: int, monkeypatch: py
 
 @pytest.mark.parametrize("seed", range(4))
 def test_kept_pairs_are_those_that_would_be_found(seed: int):
-    rng = random.Random(seed)
+    rng = seeds.chance(seed)
     tables = make_tables(rng, rows=330)
     found, used = [], 0
     with cw.open(SQL, SCHEMAS, basic_window=64) as join:
@@ -120,7 +121,7 @@ def test_pairs_of_a_push_that_failed_are_forgotten():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_equals_are_linked_the_last_one_first(seed: int):
-    rng = np.random.default_rng(seed)
+    rng = seeds.numbers(seed)
     keys = 1 + seed % 2
     dtypes = ["int32", "int64"][:keys]
     basic = BasicWindow(
@@ -168,7 +169,7 @@ TYPES = [
 @pytest.mark.parametrize("count", [1, 7, 64, 1000])
 @pytest.mark.parametrize("columns", [1, 3, len(TYPES)])
 def test_rows_are_read_from_messages(count: int, columns: int):
-    rng = np.random.default_rng(count)
+    rng = seeds.numbers(count)
     schema = pa.schema([(f"c{k}", of) for k, of in enumerate(TYPES[:columns])])
     values = [rng.integers(0, 100, count).astype(f"uint{8 * of.byte_width}") for of in schema.types]
     order = rng.permutation(count)

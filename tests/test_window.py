@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
 import weakref
 
 import numpy as np
@@ -19,6 +18,7 @@ from crosswind.window.block import Block, concat_blocks
 from crosswind.window.join_window import JoinWindow
 from crosswind.window.run import Arrangement, Run
 from crosswind.window.vector import Layout, Vector
+from tests import seeds
 
 CAPACITY = 8
 SCHEMAS = {
@@ -122,7 +122,7 @@ def test_a_full_basic_window_is_sealed_and_never_changes():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_columns_of_every_layout_come_back_as_they_went_in(seed):
-    rng = random.Random(seed)
+    rng = seeds.chance(seed)
     made, at = window(), 0
     while at < 60:
         count = rng.randint(0, CAPACITY)
@@ -335,7 +335,7 @@ def test_residents_follow_the_open_basic_window():
 @pytest.mark.parametrize("index", ["scan", "band"])
 @pytest.mark.parametrize(("r_window", "waiting"), [("RANGE 400", 400), ("ROWS 300", 300)])
 def test_memory_stays_bounded(index, r_window, waiting):
-    basic, batch, rng = 32, 50, np.random.default_rng(1)
+    basic, batch, rng = 32, 50, seeds.numbers(1)
     most = most_bytes = 0
     with cw.open(NEAR.format(r_window, "RANGE 100"), SCHEMAS, basic_window=basic, index=index) as join:
         for start in range(0, 12_000, batch):
@@ -402,7 +402,7 @@ def test_tuples_are_released_in_the_order():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_releases_are_the_total_order(seed):
-    rng = random.Random(seed)
+    rng = seeds.chance(seed)
     sorter, marks = Sorter(2), [INT64_MIN, INT64_MIN]
     arrived: list[tuple[int, int, int]] = []  # time, unit, arrival
     released: list[tuple[int, int, int]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -14,6 +13,7 @@ import crosswind as cw
 from crosswind.plan.compile import Plan, compile_plan
 from crosswind.plan.wjsi import Line, assemble, decode, encode, listing, parse_listing
 from crosswind.query import parse
+from tests import seeds
 
 TABLE_1 = """
 0   CMP 00,0100,001,000000      0011,0001,0000,1000,0000
@@ -69,7 +69,7 @@ def test_the_words_of_table_1():
 
 
 def test_every_word_is_one_instruction_or_none():
-    rng = random.Random(1)
+    rng = seeds.chance(1)
     for word in [rng.randrange(1 << 20) for _ in range(5000)]:
         try:
             line = decode(word)
@@ -171,7 +171,7 @@ class Machine:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_nine_queries_on_the_machine_and_in_the_join_are_the_same(seed):
-    rng = random.Random(seed)
+    rng = seeds.chance(seed)
     plan = nine_plan()
     machine = Machine(plan)
     arrived: dict[str, list[tuple[int, ...]]] = {"R": [], "S": [], "T": []}

@@ -18,6 +18,7 @@ from crosswind.lab.fpga.nested import run_nested
 from crosswind.lab.fpga.trace import trace
 from crosswind.lab.fpga.workload import matching
 from crosswind.lab.wjsp import figures as wjsp_figures
+from tests import seeds
 
 
 def random_arrivals(rng: np.random.Generator, count: int, values: int, share: float = 0.8) -> Arrivals:
@@ -72,7 +73,7 @@ def pairs(outcome: Outcome) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("cores", [1, 2, 3, 4, 5, 8, 16, 32, 64, 128])
 def test_the_circuit_is_the_window_join_at_every_size(cores, alone):
     for seed, values in enumerate((1, 2, 7, 40)):
-        rng = np.random.default_rng((cores, seed))
+        rng = seeds.numbers(*(cores, seed))
         settings = Settings(cores, segment=int(rng.integers(1, 9)), alone=alone)
         arrivals = random_arrivals(
             rng, min(3 * settings.window, 300 if values > 1 else 100), values, share=float(rng.uniform(0.3, 1))
@@ -87,7 +88,7 @@ def test_the_circuit_is_the_window_join_at_every_size(cores, alone):
 @pytest.mark.parametrize("cores", [2, 8, 64])
 def test_what_comes_too_fast_is_dropped_and_counted_and_the_rest_is_joined_exactly(cores, interval):
     for values in (2, 50):
-        rng = np.random.default_rng((cores, interval, values))
+        rng = seeds.numbers(*(cores, interval, values))
         arrivals = random_arrivals(rng, 300, values)
         outcome = run(arrivals, Settings(cores), interval=interval, flush=True)
         there = int(arrivals.r_here.sum() + arrivals.s_here.sum())
@@ -99,7 +100,7 @@ def test_what_comes_too_fast_is_dropped_and_counted_and_the_rest_is_joined_exact
 
 @pytest.mark.parametrize("cores", [1, 2, 4, 8])
 def test_without_a_flush_the_results_are_those_of_tuples_that_have_been_in_one_core(cores):
-    rng = np.random.default_rng(cores)
+    rng = seeds.numbers(cores)
     arrivals = random_arrivals(rng, 60, 3)
     outcome = run(arrivals, Settings(cores, segment=3))
     assert pairs(outcome) == sorted(met_so_far(arrivals, cores, 3))
@@ -107,7 +108,7 @@ def test_without_a_flush_the_results_are_those_of_tuples_that_have_been_in_one_c
 
 @pytest.mark.parametrize("buffers", [(2, 2), (2, 4), (8, 2), (8, 4), (32, 16)])
 def test_small_buffers_lose_nothing(buffers):
-    rng = np.random.default_rng(buffers)
+    rng = seeds.numbers(buffers)
     arrivals = random_arrivals(rng, 120, 1)
     outcome = run(arrivals, Settings(16, 4, *buffers), flush=True)
     assert outcome.lost == 0
@@ -116,7 +117,7 @@ def test_small_buffers_lose_nothing(buffers):
 
 def test_the_nested_loop_design_gives_the_same_results():
     for seed, values in enumerate((1, 5, 60)):
-        rng = np.random.default_rng(seed)
+        rng = seeds.numbers(seed)
         arrivals = random_arrivals(rng, 300, values)
         assert pairs(run_nested(arrivals, 32)) == window_join(arrivals, 32)
 
@@ -132,7 +133,7 @@ def test_an_arrival_without_results_takes_the_clocks_of_figure_4():
 
 def test_cores_and_mergers_go_through_the_states_of_figures_4_and_6():
     arrows = {0: {1}, 1: {1, 2}, 2: {3}, 3: {4}, 4: {5, 6}, 5: {5, 6}, 6: {7, 1}, 7: {7, 1}}
-    rng = np.random.default_rng(3)
+    rng = seeds.numbers(3)
     join = Join(random_arrivals(rng, 80, 2, share=0.5), Settings(4, 4))
     seen, done = set(), False
     while not done:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 
 import pytest
@@ -12,10 +11,11 @@ from click.testing import CliRunner
 from crosswind.cli.main import crosswind
 from crosswind.lab.steps import SCENE, STRATEGIES, Arrival, Scene, qualified, steps_of
 from crosswind.lab.theatre import theatre
+from tests import seeds
 
 
 def random_scene(seed: int) -> Scene:
-    rng = random.Random(seed)
+    rng = seeds.chance(seed)
     counts, arrivals, time = {"R": 0, "S": 0}, [], 0
     for _ in range(rng.randint(1, 30)):
         stream = rng.choice("RS")

@@ -18,6 +18,7 @@ from crosswind.lab.wjsp.workload import COLUMNS, input_of, nine_texts, plan_of, 
 from crosswind.plan.compile import compile_plan
 from crosswind.plan.wjsi import Line, encode
 from crosswind.query import parse
+from tests import seeds
 
 PREDICATES = {
     "q1": lambda r, s: r[0] == s[0],
@@ -61,7 +62,7 @@ def random_input(rng: np.random.Generator, count: int, values: int) -> Input:
 @pytest.mark.parametrize("cores", [1, 2, 3, 4, 8, 16, 32, 64])
 def test_the_nine_queries_are_exact_for_every_number_of_units(cores):
     for window in (8, 40):
-        rng = np.random.default_rng((cores, window))
+        rng = seeds.numbers(*(cores, window))
         fed = random_input(rng, 60, values=5)
         processor = Processor.of(plan_of(nine_texts(window)), places=60, cores=cores)
         windows = {name: max(1, NINE[name][2] * window // 2000) for name in NINE}
@@ -92,7 +93,7 @@ def test_what_the_processor_finds_is_what_the_join_finds():
 @pytest.mark.parametrize("cores", [1, 2, 6])
 def test_windows_that_count_are_what_the_units_hold(cores):
     """A tuple meets the last six of the other stream, whenever they came."""
-    rng = np.random.default_rng(cores)
+    rng = seeds.numbers(cores)
     fed = random_input(rng, 150, values=4)
     text = "SELECT * FROM R [ROWS 6], S [ROWS 6] WHERE R.a < S.d AND R.b <> S.e"
     processor = Processor.of(compile_plan({"one": parse(text, schemas())}, many=True), cores=cores)
@@ -127,7 +128,7 @@ def table_1_processor() -> Processor:
 
 def test_the_words_of_table_1_run_and_give_what_their_comments_say():
     """Tuples of S meet R by four queries, tuples of T meet S and then R; what others would find is not in the table."""
-    rng = np.random.default_rng(5)
+    rng = seeds.numbers(5)
     fed = random_input(rng, 80, values=4)
     processor = table_1_processor()
     full = oracle(fed, dict.fromkeys(("q1", "q2", "q3", "q4", "q5", "q7"), 100))
@@ -165,7 +166,7 @@ def test_units_that_return_at_once_wait_for_each_other():
 
 
 def test_a_queue_and_an_output_that_overflow_are_made_longer():
-    rng = np.random.default_rng(1)
+    rng = seeds.numbers(1)
     text = "SELECT * FROM R [RANGE 500], S [RANGE 500], T [RANGE 500] WHERE R.a <= S.d AND S.e <= T.f"
     processor = Processor.of(compile_plan({"one": parse(text, schemas())}, many=True), cores=16)
     fed = Input(np.tile([0, 1, 2], 25), rng.integers(0, 2, (75, 4)), np.repeat(np.arange(25), 3))

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -85,14 +84,6 @@ def processes_of(group: int) -> list[str]:
         except (OSError, ProcessLookupError):
             continue
     return found
-
-
-def wait_until(happened: object, seconds: float, what: str) -> None:
-    """Wait until ``happened()`` is true; fail with ``what`` if it takes too long."""
-    deadline = time.monotonic() + seconds
-    while not happened():  # type: ignore[operator]
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.1)
 
 
 def committed(checkpoint: Path) -> int:

@@ -8,7 +8,8 @@ import signal
 import pytest
 
 from tests.conftest import SPARK
-from tests.spark.command import processes_of, run_many, start, wait_until
+from tests.spark.command import processes_of, run_many, start
+from tests.waiting import wait_until
 
 pytest.importorskip("pyspark")
 pytestmark = [SPARK, pytest.mark.timeout(900)]
@@ -42,4 +43,4 @@ def test_an_interruption_stops_the_demo_and_spark(tmp_path):
     assert process.returncode == 130, errors
     assert "not checked, as it was stopped early" in output
     assert errors == "interrupted\n"
-    wait_until(lambda: not processes_of(process.pid), 60, "the end of the JVM and its workers")
+    wait_until(lambda: not processes_of(process.pid), "the end of the JVM and its workers")

@@ -17,7 +17,8 @@ import pytest
 import crosswind as cw
 from crosswind.testing import assert_same_rows, stream_from_text
 from tests.conftest import SPARK
-from tests.spark.command import processes_of, run_many, sink_table, start, wait_until
+from tests.spark.command import processes_of, run_many, sink_table, start
+from tests.waiting import wait_until
 
 pytest.importorskip("pyspark")
 pytestmark = [SPARK, pytest.mark.timeout(1500)]
@@ -184,7 +185,7 @@ def test_lines_from_a_socket_until_it_is_stopped(folder):
     with start("run", "lines.toml", cwd=folder) as process:
         reader = threading.Thread(target=lambda: found.extend(process.stdout), daemon=True)
         reader.start()
-        wait_until(lambda: len(found) >= count or process.poll() is not None, 280, "results")
+        wait_until(lambda: len(found) >= count or process.poll() is not None, "results", 280)
         process.send_signal(signal.SIGINT)
         errors = process.stderr.read()
         assert process.wait(timeout=120) == 130, errors
@@ -194,7 +195,7 @@ def test_lines_from_a_socket_until_it_is_stopped(folder):
     assert "lines: stopped" in errors
     rows = [json.loads(line) for line in found]
     assert_same_rows([{**row, "r_ts": row["r_ts"][:19]} for row in rows], _texts(expected()))
-    wait_until(lambda: not processes_of(process.pid), 60, "the end of the JVM and its workers")
+    wait_until(lambda: not processes_of(process.pid), "the end of the JVM and its workers")
 
 
 def _lines(name: str, table: pa.Table) -> bytes:

@@ -17,9 +17,11 @@ import pyarrow as pa
 import pytest
 
 from crosswind.testing import assert_same_rows
+from tests import seeds
 from tests.conftest import SPARK
 from tests.oracle import Join, Output, Role, Window, expected_rows
-from tests.spark.command import committed, kill_all, run_many, sink_table, start, wait_until
+from tests.spark.command import committed, kill_all, run_many, sink_table, start
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPT = ROOT / "scripts" / "kafka"
@@ -82,7 +84,7 @@ def broker(tmp_path_factory):
 
 
 def streams(rows: int) -> dict[str, pa.Table]:
-    random = np.random.default_rng(7)
+    random = seeds.numbers(7)
     begin = datetime(2025, 1, 1)
     tables = {}
     for name, column in (("R", "x"), ("S", "a")):
@@ -178,7 +180,7 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(broker, tmp_path, sink):
     write_job(tmp_path, broker, topics, where, "0 seconds")
     process = start("run", "job.toml", cwd=tmp_path)
     try:
-        wait_until(lambda: committed(tmp_path / "job.checkpoint") >= 2, 600, "two micro-batches")
+        wait_until(lambda: committed(tmp_path / "job.checkpoint") >= 2, "two micro-batches", 600)
     finally:
         kill_all(process)
     assert committed(tmp_path / "job.checkpoint") < 8, "it was killed too late to show anything"

@@ -16,6 +16,7 @@ from crosswind.spark.pack import PACKED_SCHEMA, Pack
 from crosswind.spark.partition import cell_keys, partition_of
 from crosswind.spark.route import Router, _range_numbers, _spread
 from crosswind.spark.spec import JoinSpec
+from tests import seeds
 from tests.conftest import SPARK
 from tests.spark.simulation import make_spec
 
@@ -108,7 +109,7 @@ def hot_places(spec: JoinSpec, given: dict[str, pa.Table], rng: random.Random) -
 def test_every_pair_meets_in_exactly_one_cell(where, layout, hot):
     sql = f"SELECT R.n, S.n AS m FROM R [RANGE 5], S [RANGE 3] WHERE {where}"
     for seed in SEEDS:
-        rng = random.Random(f"{where} {layout} {seed}")
+        rng = seeds.chance(f"{where} {layout} {seed}")
         given = tables(rng, rng.choice(list(VALUES)), rng.choice(list(KEYS)))
         schemas = {name: table.schema for name, table in given.items()}
         spec = make_spec(sql, schemas, layout=layout[0], cells=layout[1])
@@ -125,7 +126,7 @@ def test_every_pair_meets_in_exactly_one_cell(where, layout, hot):
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_the_cells_of_a_tuple_do_not_depend_on_its_place(layout):
-    rng = random.Random(f"order {layout}")
+    rng = seeds.chance(f"order {layout}")
     given = tables(rng, pa.float64(), pa.string())
     spec = make_spec(
         f"SELECT R.n, S.n AS m FROM R [RANGE 5], S [RANGE 3] WHERE {BAND}",
@@ -263,7 +264,7 @@ def test_a_grid_copies_what_is_rare():
 
 
 def test_the_replication_factor_is_the_one_that_is_told():
-    rng = random.Random(3)
+    rng = seeds.chance(3)
     rows = 4000
     given = {
         name: pa.table(

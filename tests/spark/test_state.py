@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import random
 import re
 from types import SimpleNamespace
 
@@ -18,6 +17,7 @@ from crosswind.spark.cache import CachedJoin, JoinCache
 from crosswind.spark.cell import Arrival, Cell, Report
 from crosswind.spark.progress import _GAUGES, _OF_CELL, _SUMMED, CellProgress, Progress, progress_of
 from crosswind.spark.state import BlockEntry, Manifest, compaction
+from tests import seeds
 from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
 from tests.spark.simulation import CALM, DictStore, Simulation, Trouble, join_simulated, make_spec
 
@@ -72,7 +72,7 @@ def test_the_state_of_another_version_is_refused():
 @pytest.mark.parametrize("mean", [100, 5_000, 100_000])
 def test_compaction_keeps_few_blocks_and_rewrites_little(mean, spread):
     blocks: list[BlockEntry] = []
-    rng = random.Random(f"{mean}")
+    rng = seeds.chance(f"{mean}")
     total = 2_000
     sizes = [rng.choice([mean // 50, mean, 4 * mean]) if spread else mean for _ in range(total)]
     rewritten, size = 0, sum(sizes) / total
@@ -195,10 +195,10 @@ def test_state_of_another_join_is_refused():
 
 
 def test_state_of_another_layout_is_refused_whichever_cell_comes_first():
-    before = Simulation(make_spec(BAND, SCHEMAS, layout="range", cells=2), random.Random(1), CALM)
+    before = Simulation(make_spec(BAND, SCHEMAS, layout="range", cells=2), seeds.chance(1), CALM)
     before.batch({"R": batch((1, 1)), "S": batch((1, 1))})
     for x in range(0, 2000, 50):
-        after = Simulation(make_spec(BAND, SCHEMAS, layout="range", cells=5), random.Random(1), CALM)
+        after = Simulation(make_spec(BAND, SCHEMAS, layout="range", cells=5), seeds.chance(1), CALM)
         after.now = before.now
         with pytest.raises(cw.SnapshotError, match="another join"):
             after.batch({"R": batch((x, 2))})
@@ -211,7 +211,7 @@ def test_state_of_another_layout_is_refused_whichever_cell_comes_first():
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 30], ids=["no cache", "cache"])
 @pytest.mark.parametrize(("layout", "cells"), [("range", 3), ((2, 2), None)], ids=str)
 def test_long_runs_with_failures_are_exact(layout, cells, cache_bytes, seed):
-    rng = random.Random(f"long {layout} {seed}")
+    rng = seeds.chance(f"long {layout} {seed}")
     rounds, per_round = 80, 8
     streams = {
         name: [
@@ -241,7 +241,7 @@ def test_long_runs_with_failures_are_exact(layout, cells, cache_bytes, seed):
 
 def test_state_is_released_behind_the_watermark_without_new_tuples():
     spec = make_spec(CROSS, SCHEMAS, layout=(2, 2))
-    simulation = Simulation(spec, random.Random(1), CALM)
+    simulation = Simulation(spec, seeds.chance(1), CALM)
     simulation.batch({"R": batch(*((k, k) for k in range(50))), "S": batch(*((k, k) for k in range(50)))})
     simulation.batch({"R": batch((1, 1000)), "S": batch((1, 1000))})
     simulation.settle()
@@ -253,7 +253,7 @@ def test_state_is_released_behind_the_watermark_without_new_tuples():
 
 def test_a_stream_that_is_filtered_away_does_not_stop_expiry():
     sql = "SELECT R.x, S.x AS a FROM R [RANGE 10], S [RANGE 10] WHERE S.x > 100"
-    simulation = Simulation(make_spec(sql, SCHEMAS, cells=2), random.Random(1), CALM)
+    simulation = Simulation(make_spec(sql, SCHEMAS, cells=2), seeds.chance(1), CALM)
     for start in range(0, 2000, 100):
         simulation.batch({name: batch(*((k % 50, k) for k in range(start, start + 100))) for name in ("R", "S")})
     simulation.settle()
@@ -262,7 +262,7 @@ def test_a_stream_that_is_filtered_away_does_not_stop_expiry():
 
 
 def test_results_of_range_windows_do_not_wait_for_an_idle_stream():
-    simulation = Simulation(make_spec(CROSS, SCHEMAS, lateness=1000), random.Random(1), CALM)
+    simulation = Simulation(make_spec(CROSS, SCHEMAS, lateness=1000), seeds.chance(1), CALM)
     simulation.batch({"S": batch((9, 50))})
     simulation.batch({"R": batch((1, 45))})
     assert pairs(simulation.table()) == [(1, 9)]
@@ -273,7 +273,7 @@ def test_results_of_range_windows_do_not_wait_for_an_idle_stream():
 
 def test_late_tuples_are_counted_once_however_often_they_are_copied():
     for layout in ((1, 1), (2, 3), (4, 1)):
-        simulation = Simulation(make_spec(CROSS, SCHEMAS, layout=layout), random.Random(1), Trouble())
+        simulation = Simulation(make_spec(CROSS, SCHEMAS, layout=layout), seeds.chance(1), Trouble())
         simulation.batch({"R": batch((1, 100)), "S": batch((1, 100))})
         simulation.batch({"R": batch((2, 99), (3, 100), (4, None)), "S": batch((5, 98), (6, None), (7, None))})
         simulation.settle()
@@ -283,7 +283,7 @@ def test_late_tuples_are_counted_once_however_often_they_are_copied():
 
 def test_rows_windows_hold_back_until_the_watermark():
     sql = "SELECT R.x, S.x AS a FROM R [ROWS 1], S [ROWS 1]"
-    simulation = Simulation(make_spec(sql, SCHEMAS, lateness=5), random.Random(2), Trouble())
+    simulation = Simulation(make_spec(sql, SCHEMAS, lateness=5), seeds.chance(2), Trouble())
     simulation.batch({"R": batch((1, 1)), "S": batch((9, 4))})
     simulation.batch({"R": batch((2, 3))})
     assert simulation.table().num_rows == 0
@@ -365,7 +365,7 @@ def names(kind: type) -> set[str]:
 
 def test_a_tuple_that_can_match_nothing_comes_out_though_nothing_else_comes_to_its_cell():
     sql = "SELECT R.x, S.x AS a FROM R [RANGE 10] LEFT JOIN S [RANGE 10] ON R.x > 5 AND R.x = S.x"
-    simulation = join_simulated(make_spec(sql, SCHEMAS), {"R": [batch((1, 1))]}, random.Random(1), CALM)
+    simulation = join_simulated(make_spec(sql, SCHEMAS), {"R": [batch((1, 1))]}, seeds.chance(1), CALM)
     simulation.close_windows()
     assert simulation.table().to_pylist() == [{"x": 1, "a": None}]
 
@@ -432,13 +432,13 @@ def test_a_block_that_is_damaged_is_noticed_when_blocks_are_put_together():
 
 @pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"])
 def test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are(kind):
-    rng = random.Random(kind)
+    rng = seeds.chance(kind)
     shown = "R.x" if kind in ("LEFT SEMI", "LEFT ANTI") else "R.x, S.x AS a"
     sql = f"SELECT {shown} FROM R [RANGE 10] {kind} JOIN S [RANGE 10] ON abs(R.x - S.x) <= 1"
     streams = {name: [batch(*((rng.randint(0, 40), 5 * k) for _ in range(8))) for k in range(6)] for name in "RS"}
     tables = {name: pa.concat_tables(parts) for name, parts in streams.items()}
     expected = sorted(map(repr, cw.run(sql, tables).to_pylist()))
     for layout in ((2, 2), (4, 1), (1, 4)):
-        simulation = join_simulated(make_spec(sql, SCHEMAS, layout=layout), streams, random.Random(1), CALM)
+        simulation = join_simulated(make_spec(sql, SCHEMAS, layout=layout), streams, seeds.chance(1), CALM)
         simulation.close_windows()
         assert sorted(map(repr, simulation.table().to_pylist())) == expected, layout

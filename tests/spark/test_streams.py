@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
 
 import crosswind as cw
-from tests import test_semantics
+from tests import seeds, test_semantics
 from tests.cases import make_case, make_shape
 from tests.conftest import ON_STREAMS, SPARK
 from tests.fuzz import check, command
@@ -49,7 +48,7 @@ def pairs(table: pa.Table) -> list[tuple]:
 
 def random_streams(seed: int, rounds: int, per_round: int) -> dict[str, list[pa.Table]]:
     """Return batches that come up to 6 ticks late."""
-    rng = random.Random(f"streams {seed}")
+    rng = seeds.chance(f"streams {seed}")
 
     def tuples(k: int) -> Iterator[tuple[int, int]]:
         for _ in range(rng.randint(0, per_round)):

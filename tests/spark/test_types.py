@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-import random
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 import crosswind as cw
+from tests import seeds
 from tests.conftest import SPARK
 from tests.spark.frames import run_to_end
 
@@ -169,7 +169,7 @@ def test_user_defined_types_pass_through(spark, ones):
 
 def random_frame(spark, seed: int, suffix: str) -> DataFrame:
     """Return rows of every type that conditions take, with nulls, NaN, -0.0, infinities and ties."""
-    rng = random.Random(f"types {seed} {suffix}")
+    rng = seeds.chance(f"types {seed} {suffix}")
     small = range(-4, 5)
     makers = {
         ("i", "tinyint"): lambda: rng.choice(small),
