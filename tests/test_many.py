@@ -200,7 +200,7 @@ SHARED = {
 @pytest.mark.parametrize("index", ["scan", "hash"])
 @pytest.mark.parametrize("conditions", SHARED.values(), ids=list(SHARED))
 def test_queries_that_share_a_search_find_what_each_finds_alone(conditions, index):
-    rng = random.Random(3)
+    rng = seeds.chance(3)
     tables = {
         name: pa.table(
             {

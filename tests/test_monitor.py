@@ -28,7 +28,7 @@ from crosswind.monitor.page import LivePage
 from crosswind.monitor.reading import METRICS, Reading, StreamReading, WorkerReading
 from crosswind.monitor.recorder import Recorder
 from crosswind.testing import TestClock
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_until
 
 ROOT = Path(__file__).parent.parent
 CHROMIUM = next(
@@ -183,14 +183,6 @@ def test_events_come_and_viewers_are_bounded(recorder):
         assert get(page.port, "/events")[0].status == 503
 
 
-def until(condition, seconds: float = 60.0) -> None:
-    """Wait for a condition, not for the clock."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
-
-
 def test_a_viewer_that_goes_makes_room_for_another(recorder):
     with LivePage(recorder, 0) as page:
         for _ in range(3):
@@ -198,7 +190,9 @@ def test_a_viewer_that_goes_makes_room_for_another(recorder):
             assert get(page.port, "/events")[0].status == 503
             for viewer in viewers:
                 viewer.close()
-            until(lambda: not [thread for thread in threading.enumerate() if "process_request" in thread.name])
+            wait_until(
+                lambda: not [thread for thread in threading.enumerate() if "process_request" in thread.name], "the page"
+            )
 
 
 @pytest.mark.parametrize("what", ["page", "metrics"])
@@ -210,14 +204,14 @@ def test_connections_are_bounded_and_come_free_again(recorder, what):
     with server:
         address = ("127.0.0.1", int(server.address.split(":")[2].partition("/")[0]))
         idle = [socket.create_connection(address, timeout=60) for _ in range(64)]
-        until(lambda: serving() == 64)
+        wait_until(lambda: serving() == 64, "the page")
         for _ in range(200):
             with socket.create_connection(address, timeout=60) as more:
                 assert more.recv(100).startswith(b"HTTP/1.1 503")
         assert serving() == 64
         for connection in idle:
             connection.close()
-        until(lambda: serving() == 0)
+        wait_until(lambda: serving() == 0, "the page")
         with urllib.request.urlopen(server.address, timeout=60) as answer:
             assert answer.status == 200
 
