@@ -7,10 +7,10 @@ PYTEST_ARGS ?= -n 2
 BENCH ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka test lint docs fuzz damage mutants soak bench lock clean
+.PHONY: help setup demo kafka test processors lint docs fuzz damage mutants soak bench lock clean
 
 help:  ## Show the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: .venv/.ready  ## Make .venv and install everything, locked
 
@@ -24,7 +24,12 @@ kafka: setup  ## Fetch a Kafka broker and Spark's connector into .kafka; then sc
 	@scripts/kafka fetch
 
 test: setup  ## Run the tests: make test [SEED=any]
-	@missing=$$(scripts/test-tools) && CROSSWIND_TEST_MAY_SKIP="$$missing,$$CROSSWIND_TEST_MAY_SKIP" CROSSWIND_TEST_SEED=$(SEED) .venv/bin/python -m pytest -q $(PYTEST_ARGS)
+	@missing=$$(scripts/test-tools) && \
+		CROSSWIND_TEST_MAY_SKIP="$$missing,$$CROSSWIND_TEST_MAY_SKIP" CROSSWIND_TEST_SEED=$(SEED) \
+		.venv/bin/python -m pytest -q $(PYTEST_ARGS)
+
+processors: setup  ## Run the tests of kernels, compiled for processors that can do less
+	@.venv/bin/python -m tests.processors
 
 lint: setup  ## Check style and types
 	@.venv/bin/ruff check .

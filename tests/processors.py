@@ -2,12 +2,18 @@
 
 LLVM compiles for any processor on any machine. So a test can look at what a kernel becomes with and without wide
 registers, and on ARM, wherever it runs. Nothing that is compiled for another processor is run.
+
+``python -m tests.processors`` runs the tests of kernels once more for each lesser processor that this one can stand in
+for: the least of its architecture, and one with narrower registers. What it is given goes to pytest.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +24,8 @@ from numba.core import codegen, config
 from numba.core.registry import cpu_target
 
 from crosswind.kernel.jit import load_source
+
+KERNEL_TESTS = ("tests/test_kernel.py", "tests/test_processors.py", "tests/test_combine.py", "tests/test_express.py")
 
 _X86, _ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 _BITS = {"float": 32, "double": 64}
@@ -179,3 +187,27 @@ def _optimised(text: str, processor: Processor, machine: Any) -> Any:
         passes.run(module, builder)
     module.verify()
     return module
+
+
+def lesser() -> list[str]:
+    """Return names of processors whose code runs on this machine, too."""
+    if OWN.architecture != "x86_64":
+        return ["generic"]
+    has = binding.get_host_cpu_features()
+    narrower = "x86-64-v3" if has.get("avx512f") else "x86-64-v2" if has.get("avx2") else None
+    return ["generic", *([narrower] if narrower else [])]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the tests for each; return how many of them failed."""
+    failed = 0
+    for name in lesser():
+        print(f"crosswind: kernels compiled for {name}", flush=True)
+        environment = {**os.environ, "NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": ""}
+        command = [sys.executable, "-m", "pytest", "-q", *(arguments or KERNEL_TESTS)]
+        failed += subprocess.run(command, env=environment, check=False).returncode != 0
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
