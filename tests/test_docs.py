@@ -30,6 +30,7 @@ import crosswind as cw
 from crosswind.monitor.reading import METRICS
 from crosswind.query import userfunctions
 from crosswind.testing import assert_same_rows
+from tests.conftest import SPARK
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -68,6 +69,11 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
+def on_spark(page: Path) -> bool:
+    """Whether a page runs something on Spark."""
+    return any(word in block.body for block in blocks(page) for word in ("SparkSession", "--engine spark"))
+
+
 def assert_printed(got: str, wanted: str, where: str) -> None:
     checker = doctest.OutputChecker()
     assert checker.check_output(wanted, got, doctest.ELLIPSIS), f"{where} says\n{wanted}\nbut this was printed:\n{got}"
@@ -88,7 +94,8 @@ def shell(tmp_path):
         script = programs / name
         script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
         script.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "120"}
+    # `sort` goes by the locale.
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
 
     def run(command: str, cwd: Path) -> str:
         done = subprocess.run(
@@ -134,7 +141,9 @@ def keep_session(monkeypatch) -> None:
 
 
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.name, marks=[SPARK] if on_spark(page) else []) for page in PAGES]
+)
 def test_pages_run(page, tmp_path, monkeypatch, capsys, shell):
     folder = tmp_path / "here"
     folder.mkdir()
@@ -237,6 +246,7 @@ def test_the_alarms_example_runs(shell, tmp_path):
     assert "off by" in printed
 
 
+@SPARK
 @pytest.mark.timeout(900)
 def test_the_band_join_on_spark_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -246,6 +256,7 @@ def test_the_band_join_on_spark_runs(tmp_path, monkeypatch, capsys):
     assert "pairs, as in one process: True" in printed
 
 
+@SPARK
 @pytest.mark.timeout(900)
 def test_the_trades_example_runs(shell, tmp_path):
     folder = tmp_path / "trades_and_quotes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import random
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,6 @@ from click.testing import CliRunner
 
 from crosswind.cli.main import crosswind
 from crosswind.testing import assert_same_rows
-from tests import seeds
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -69,7 +69,7 @@ def test_taxis_and_riders(folder):
 def test_orders_without_payments(folder):
     run(folder / "unpaid.toml")
     streams = load(folder / "make_data.py")
-    chance = seeds.chance(7)
+    chance = random.Random(7)
     streams.taxis(chance)
     made = streams.orders(chance)
     paid = {payment["order_id"]: payment["ts"] for payment in made["payments"]}
