@@ -111,6 +111,16 @@ def test_run_writes_results(folder, form):
     assert not list(folder.glob(".*"))
 
 
+def test_run_writes_what_comes_out_in_the_end(folder):
+    """What is alone is known when the streams have ended."""
+    outer = JOB.replace("R [RANGE 5], S [RANGE 5] WHERE", "R [RANGE 5] LEFT JOIN S [RANGE 5] ON")
+    done = invoke("run", write_job('path = "out.csv"', outer))
+    assert done.exit_code == 0, done.output
+    got = pa.csv.read_csv("out.csv")
+    pairs = [{"x": 1, "a": 1}, {"x": 2, "a": 1}, {"x": 3, "a": 2}, {"x": 3, "a": 3}]
+    assert_same_rows(got, [*pairs, {"x": 9, "a": None}, {"x": None, "a": None}])
+
+
 def test_run_reports_what_was_left_out(folder):
     job = write_job('path = "out.csv"', JOB.replace("[job]", "[job]\nbatch_rows = 2"))
     pa.parquet.write_table(stream_from_text("x ts\n1 10\n2 11\n3 30\n9 12\n4 13\n4 null"), "r.parquet")
@@ -313,12 +323,13 @@ def test_a_reader_that_goes_away_is_no_error(folder):
     job = JOB.replace("abs(R.x - S.a) <= 1", "TRUE").replace("s.csv", "many.csv").replace("r.parquet", "many.csv")
     name = write_job("console = true", job.replace("S.a", "S.x AS a"))
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m crosswind run {name} | head -n 1"],
+        ["sh", "-c", f"({sys.executable} -m crosswind run {name}; echo exit $? >&2) | head -n 1"],
         capture_output=True,
         text=True,
         check=True,
     )
     assert done.stdout == '"x","a"\n'
+    assert "exit 141" in done.stderr, "as shells report it"
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
 

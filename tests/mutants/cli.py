@@ -54,7 +54,7 @@ ENTRIES = [
         "            writer.write(join.finish())\n            writer.commit()",
         "            writer.commit()\n            writer.write(join.finish())",
         "the last results are not in the file",
-        f"{CLI}::test_run_writes_results",
+        f"{CLI}::test_run_writes_what_comes_out_in_the_end",
     ),
     Mutant(
         "stream-given-twice",
