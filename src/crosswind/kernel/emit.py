@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
 
 from crosswind.errors import UnsupportedError
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
@@ -58,6 +60,8 @@ _MATH = {
 }
 _LOGS = {"ln": "np.log({0})", "log10": "np.log10({0})", "log2": "np.log2({0})"}
 _CHECKED = {"add": "add_checked", "sub": "sub_checked", "mul": "mul_checked"}
+_CHAIN = 64
+"""Operands of one line of source."""
 _PLAIN = {"add": "+", "sub": "-", "mul": "*"}
 
 
@@ -162,10 +166,14 @@ class Emitter:
         parts = [self.truth(part) for part in formula.parts]
         if not parts:
             return "False" if isinstance(formula, Or) else "True"
-        if isinstance(formula, Not):
-            return self._name(f"not ({' | '.join(parts)})")
-        joint = " & " if isinstance(formula, And) else " | "
-        return self._name("(" + joint.join(parts) + ")")
+        joined = self._joined(parts, " & " if isinstance(formula, And) else " | ")
+        return self._name(f"not ({joined})" if isinstance(formula, Not) else f"({joined})")
+
+    def _joined(self, parts: list[str], joint: str) -> str:
+        """Return ``parts`` joined; many go by way of names, for Python reads a long chain by recursion."""
+        while len(parts) > _CHAIN:
+            parts = [self._name(joint.join(parts[at : at + _CHAIN])) for at in range(0, len(parts), _CHAIN)]
+        return joint.join(parts)
 
     def is_true(self, expr: Expr) -> str:
         """Emit a boolean expression; return code that is true iff it is TRUE."""
@@ -225,14 +233,7 @@ class Emitter:
     def _literal(self, literal: Literal) -> _Value:
         value = literal.value
         if literal.type.is_text:
-            raw = value.encode() if isinstance(value, str) else value
-            raw = raw if isinstance(raw, bytes) else b""
-            name = f"{self._prefix.upper()}_TEXT_{len(self.constants)}"
-            self.constants.append(f"{name} = np.frombuffer({raw!r} + b'\\0', dtype=np.uint8)")
-            self.constants.append(f"{name}_OFFSETS = np.array([0, {len(raw)}], dtype=np.int64)")
-            return _Value(
-                "", "False" if value is None else None, text=(f"{name}_OFFSETS.ctypes.data", f"{name}.ctypes.data", "0")
-            )
+            return _Value("", "False" if value is None else None, text=(*self._texts([value]), "0"))
         if value is None:
             return _Value(_zero(literal.type), "False", low="np.uint64(0)")
         number = machine_literal(literal)
@@ -329,6 +330,29 @@ class Emitter:
             return equal
         va, vb = a.valid or "True", b.valid or "True"
         return _Value(self._name(f"(({va}) & ({vb}) & ({equal.code})) | (not ({va}) and not ({vb}))"), None)
+
+    def _op_in(self, expr: Call) -> _Value:
+        value, constants = self.emit(expr.args[0]), [arg for arg in expr.args[1:] if isinstance(arg, Literal)]
+        if storage_of(expr.args[0].type) is Storage.TEXT:
+            offsets, texts = self._texts([arg.value for arg in constants])
+            found = f"is_text_among({offsets}, {texts}, {len(constants)}, {', '.join(value.text)})"
+        else:
+            name = f"{self._prefix.upper()}_LIST_{len(self.constants)}"
+            numbers = ", ".join(repr(machine_literal(arg)) for arg in constants)
+            self.constants.append(f"{name} = np.array([{numbers}], dtype=np.{machine_dtype(expr.args[0].type)})")
+            found = f"is_among({name}, {value.code})"
+        if value.beyond is not None:
+            found = f"(not {value.beyond}) & {found}"
+        return _Value(self._name(found), value.valid)
+
+    def _texts(self, texts: list[Any]) -> tuple[str, str]:
+        """Make constants of texts; return the addresses of their offsets and of their bytes."""
+        raws = [text.encode() if isinstance(text, str) else text or b"" for text in texts]
+        name = f"{self._prefix.upper()}_TEXT_{len(self.constants)}"
+        offsets = [0, *accumulate(map(len, raws))]
+        self.constants.append(f"{name} = np.frombuffer({b''.join(raws)!r} + b'\\0', dtype=np.uint8)")
+        self.constants.append(f"{name}_OFFSETS = np.array({offsets!r}, dtype=np.int64)")
+        return f"{name}_OFFSETS.ctypes.data", f"{name}.ctypes.data"
 
     def _op_and(self, expr: Call) -> _Value:
         """Emit AND: false wins over null, so it is valid iff all are, or one is false."""

@@ -22,6 +22,8 @@ __all__ = [
     "fetch",
     "floor_long",
     "fmod",
+    "is_among",
+    "is_text_among",
     "mul_checked",
     "prefetch",
     "rem",
@@ -129,6 +131,32 @@ def text_order(left_offsets, left_bytes, i, right_offsets, right_bytes, j):
         if p != q:
             return np.int64(p) - np.int64(q)
     return m - n
+
+
+@jit()
+def is_among(values, value):
+    """Whether ``value`` is one of ``values``, which ascend. NaN is none of them."""
+    low, high = np.int64(0), np.int64(len(values))
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(values) and values[low] == value
+
+
+@jit()
+def is_text_among(offsets, texts, count, other_offsets, other_texts, i):
+    """Whether text ``i`` of the latter is one of the ``count`` former ones, which ascend."""
+    low, high = np.int64(0), np.int64(count)
+    while low < high:
+        middle = (low + high) // 2
+        if text_order(offsets, texts, middle, other_offsets, other_texts, i) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low < count and text_order(offsets, texts, low, other_offsets, other_texts, i) == 0
 
 
 @jit()

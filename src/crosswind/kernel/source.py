@@ -27,6 +27,8 @@ from crosswind.kernel.runtime import (
     fetch,
     floor_long,
     fmod,
+    is_among,
+    is_text_among,
     mul_checked,
     prefetch,
     rem,

@@ -38,7 +38,7 @@ def skeleton(atom: Expr, sums: bool) -> tuple[Expr, tuple[Literal, ...]]:
             return Blank(expr.type, len(found) - 1)
         if not isinstance(expr, Call) or (sums and expr.op not in ("add", "sub", "neg", "cast")):
             return expr
-        if not sums and expr.op == "user":
+        if not sums and expr.op in ("user", "in"):
             return expr
         return Call(expr.type, expr.op, tuple(visit(arg) for arg in expr.args), expr.function)
 

@@ -25,6 +25,9 @@ from crosswind.query.types import BOOL, Kind, SqlType
 
 __all__ = ["Box", "Condition", "Dimension", "box_of", "key_bits"]
 
+_CONDITIONS_MAX = 16
+"""Comparisons that bound a dimension; each takes a search of its own, so what more there is, is checked afterwards."""
+
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
@@ -104,6 +107,9 @@ def box_of(condition: Formula, unit: int) -> Box:
             rest.append(part)
             continue
         expr, conditions, is_equality = recognised
+        if len(found.get(expr, ())) >= _CONDITIONS_MAX and not is_equality:
+            rest.append(part)
+            continue
         found.setdefault(expr, []).extend(conditions)
         loose = any(condition.loose for condition in conditions)
         if loose:

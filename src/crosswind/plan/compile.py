@@ -15,17 +15,21 @@ from crosswind.errors import UnsupportedError
 from crosswind.plan.axis import TimeAxis, axis_of
 from crosswind.plan.box import Dimension, box_of
 from crosswind.plan.fold import Folder
-from crosswind.plan.logic import FALSE, TRUE, And, Atom, Formula, Not, Or, conjuncts, normal_form
+from crosswind.plan.logic import FALSE, TRUE, And, Atom, Formula, Not, Or, atoms_of, conjuncts, normal_form
 from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, SlotTable
 from crosswind.plan.split import Split, split
 from crosswind.plan.terms import Term, terms_of, units_in
 from crosswind.query.refusal import RefusalError
+from crosswind.query.room import with_room
 from crosswind.query.tree import Call, Column, Expr, Query, Rows, Stream, walk
 
 __all__ = ["Access", "Plan", "PlannedQuery", "Unit", "compile_plan", "move_expr"]
 
 _DIMENSIONS_MAX = 15
 """Box columns of a window; what more there is, is checked pair by pair."""
+
+_OPERATIONS_MAX = 2_000
+"""Operations in the conditions of all queries, equal ones counted once: to compile more takes many minutes."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +106,21 @@ def compile_plan(queries: Mapping[str, Query], *, many: bool = False) -> Plan:
     ``many``: queries may come and go, so the plan has terms even if there is but one now, and
     nothing relies on what the tuples that wait were filtered by.
     """
+    return with_room(lambda: _compile(queries, many))
+
+
+def _compile(queries: Mapping[str, Query], many: bool) -> Plan:
     streams, placed = _place(queries)
     compiler = _Compiler(len(streams))
     planned: list[PlannedQuery] = []
     wanted: list[list[tuple[Formula, ...]]] = [[] for _ in streams]
     users = [sum(unit in units for units in placed.values()) for unit in range(len(streams))]
     terms: list[Term] = []
+    operations: set[Expr] = set()
     for name, query in queries.items():
         entry, formula = _plan_query(name, query, placed[name])
         planned.append(entry)
+        operations |= {node for atom in atoms_of(formula) for node in walk(atom.expr) if isinstance(node, Call)}
         units, filters = entry.units, entry.split.filters
         for unit in units:
             wanted[unit].append(tuple(part for part in filters if unit in _settled_at(part, units)))
@@ -121,6 +131,7 @@ def compile_plan(queries: Mapping[str, Query], *, many: bool = False) -> Plan:
         for term in terms_of(0, units, conditions, least=3):  # a unit compares what it holds with what comes
             if not entry.never:
                 compiler.add(name, units, term.parts)
+    _check_size(operations, len(queries))
     payload = _payload(planned, len(streams))
     slots = SlotTable(len(streams))
     if len(queries) == 1 and len(streams) == 2 and not many:
@@ -153,6 +164,14 @@ def _plan_query(name: str, query: Query, units: tuple[int, ...]) -> tuple[Planne
         tuple(folder.settled),
     )
     return entry, formula
+
+
+def _check_size(operations: set[Expr], queries: int) -> None:
+    if len(operations) > _OPERATIONS_MAX:
+        raise UnsupportedError(
+            f"The conditions of these {queries} queries have more than {_OPERATIONS_MAX:,} different operations, too "
+            "many to compile together. Divide the queries among several joins."
+        )
 
 
 def _settled_at(part: Formula, units: tuple[int, ...]) -> tuple[int, ...]:

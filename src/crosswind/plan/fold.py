@@ -46,7 +46,20 @@ _REAL = (
     "atan2",
     "hypot",
 )
-_STRICT: tuple[str, ...] = (*COMPARISONS, *_REAL, "ln", "log10", "log2", "sign", "floor", "ceil", "cast", "not", "user")
+_STRICT: tuple[str, ...] = (
+    *COMPARISONS,
+    *_REAL,
+    "ln",
+    "log10",
+    "log2",
+    "sign",
+    "floor",
+    "ceil",
+    "cast",
+    "not",
+    "user",
+    "in",
+)
 _STRICT += ("add", "sub", "mul", "neg", "abs", "div", "mod")
 """Operations that are null if an argument is."""
 
@@ -223,6 +236,10 @@ def _same(_: Call, args: list[Literal]) -> bool:
     return _compare(_value(args[0]), _value(args[1])) == 0
 
 
+def _among(_: Call, args: list[Literal]) -> bool:
+    return any(_compare(_value(args[0]), _value(item)) == 0 for item in args[1:])
+
+
 def _number(literal: Expr) -> int | float:
     value = _value(literal)
     return value if isinstance(value, int | float) else 0
@@ -347,6 +364,7 @@ _COMPUTE: dict[str, Callable[[Call, list[Literal]], Value | None]] = {
     **dict.fromkeys(COMPARISONS, _comparison),
     **dict.fromkeys(("add", "sub", "mul", "neg", "abs"), _arithmetic),
     "same": _same,
+    "in": _among,
     "not": lambda _, args: not _value(args[0]),
     "is_null": lambda _, args: _is_null(args[0]),
     "is_true": lambda _, args: args[0].value is True,

@@ -12,8 +12,9 @@ from sqlglot import exp
 from crosswind.errors import QueryError, UnsupportedError
 from crosswind.query.arithmetic import arithmetic, decimal_literal, negate
 from crosswind.query.casts import explicit_cast
-from crosswind.query.coerce import call, cannot_compute, compare
+from crosswind.query.coerce import call, cannot_compute, cast, common_type, compare
 from crosswind.query.functions import apply, choose, truth
+from crosswind.query.lookup import either
 from crosswind.query.scope import Name, Scope
 from crosswind.query.strings import unescape
 from crosswind.query.temporal import interval_literal
@@ -108,6 +109,15 @@ def all_of(parts: Sequence[Expr], op: str = "and") -> Expr:
         return parts[0]
     middle = (len(parts) + 1) // 2
     return call(op, BOOL, all_of(parts[:middle], op), all_of(parts[middle:], op))
+
+
+def _in_one_type(exprs: list[Expr]) -> list[Expr]:
+    """Convert what IN compares to double, if there is a float among it: as in Spark, one type serves the whole list."""
+    kinds = {expr.type.kind for expr in exprs}
+    if Kind.FLOAT not in kinds or not kinds <= {Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.NULL} or len(kinds) == 1:
+        return exprs
+    of = common_type(exprs, "compare")
+    return [cast(expr, of) for expr in exprs]
 
 
 class Checker:
@@ -218,7 +228,8 @@ class Checker:
         while isinstance(rest, kind):
             parts.append(rest.args["expression"])
             rest = rest.this
-        return all_of([truth(self.expr(part), op.upper()) for part in [rest, *reversed(parts)]], op)
+        typed = [truth(self.expr(part), op.upper()) for part in [rest, *reversed(parts)]]
+        return all_of(either(typed) if op == "or" else typed, op)
 
     def _comparison(self, node: exp.Expr) -> Expr:
         return compare(_COMPARISONS[type(node)], *self._sides(node))
@@ -251,8 +262,8 @@ class Checker:
                 self.scope.sql,
                 *place_of(node),
             )
-        value = self.expr(node.this)
-        return all_of([compare("eq", value, self.expr(item)) for item in node.expressions], "or")
+        value, *items = _in_one_type([self.expr(item) for item in (node.this, *node.expressions)])
+        return all_of(either([compare("eq", value, item) for item in items]), "or")
 
     def _is(self, node: exp.Is) -> Expr:
         value, test = self.expr(node.this), node.args["expression"]

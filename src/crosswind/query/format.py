@@ -30,6 +30,8 @@ _INFIX = {
 _SUFFIX = {"is_null": "NULL", "is_true": "TRUE", "is_false": "FALSE"}
 _NOT, _TEST, _ATOM = 3, 4, 9
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "''", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_LISTED = 16
+"""Values of a list that are shown."""
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -91,6 +93,8 @@ def _call(call: Call, streams: Sequence[Stream]) -> tuple[str, int]:
         return f" {word} ".join(parts), level
     if call.op in _SUFFIX:
         return f"{_within(args[0], _TEST + 1, streams)} IS {_SUFFIX[call.op]}", _TEST
+    if call.op == "in":
+        return f"{_within(args[0], _TEST + 1, streams)} IN ({_listed(args[1:], streams)})", _TEST
     if call.op == "not":
         return _negated(args[0], streams)
     if call.op == "neg":
@@ -102,6 +106,12 @@ def _call(call: Call, streams: Sequence[Stream]) -> tuple[str, int]:
 def _within(expr: Expr, level: int, streams: Sequence[Stream]) -> str:
     text, binds = _render(expr, streams)
     return text if binds >= level else f"({text})"
+
+
+def _listed(values: Sequence[Expr], streams: Sequence[Stream]) -> str:
+    """Render a list of values, a long one in short."""
+    shown = ", ".join(format_expr(value, streams) for value in values[:_LISTED])
+    return shown if len(values) <= _LISTED else f"{shown}, ... {len(values):,} values"
 
 
 def _between(call: Call, streams: Sequence[Stream]) -> str:
@@ -117,6 +127,8 @@ def _negated(expr: Expr, streams: Sequence[Stream]) -> tuple[str, int]:
     match expr:
         case Call(op="same", args=(left, right)):
             return f"{_within(left, 5, streams)} IS DISTINCT FROM {_within(right, 5, streams)}", _TEST
+        case Call(op="in", args=(value, *values)):
+            return f"{_within(value, 5, streams)} NOT IN ({_listed(values, streams)})", _TEST
         case Call(op=op, args=(value,)) if op in _SUFFIX:
             return f"{_within(value, 5, streams)} IS NOT {_SUFFIX[op]}", _TEST
     return f"NOT {_within(expr, _TEST, streams)}", _NOT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from sqlglot import exp
@@ -15,9 +16,10 @@ from crosswind.query.coerce import compare
 from crosswind.query.dialect import parse_statements
 from crosswind.query.project import project
 from crosswind.query.refusal import RefusalError
+from crosswind.query.room import with_room
 from crosswind.query.scan import Source, scan
 from crosswind.query.scope import Name, Scope, find_name, stream_schema
-from crosswind.query.tree import Call, Expr, Query, Range, Stream, Window, roles_of
+from crosswind.query.tree import Call, Expr, Literal, Query, Range, Stream, Window, roles_of
 from crosswind.query.types import Kind, sql_type
 from crosswind.query.windows import ALLOWED, parse_window
 
@@ -40,7 +42,14 @@ _CLAUSES = {
 _PARTS = {"expressions", "from_", "joins", "where", "kind", "hint", "operation_modifiers"}
 _EXAMPLE = "for example SELECT R.x, S.a FROM R [RANGE 15 MINUTES], S [RANGE 15 MINUTES] WHERE R.x = S.a"
 _DEPTH = 100
-_SIZE = 100_000
+"""Levels of an expression, and of parentheses and CASE in its text."""
+_SIZE = 2_000
+"""Operations of an expression: to compile more takes minutes."""
+_VALUES = 100_000
+"""Constants in the lists of an expression."""
+_OPENS, _CLOSES = re.compile(r"\(|\bCASE\b", re.IGNORECASE), re.compile(r"\)|\bEND\b", re.IGNORECASE)
+_SPLIT = "Split it into several queries, or use @crosswind.predicate."
+_SIGNS = re.compile(rf"(?:(?:\bNOT\b|[-+~!])\s*){{{_DEPTH + 1}}}", re.IGNORECASE)
 _JOINS = (
     "Allowed: INNER JOIN, CROSS JOIN, a comma; between two streams also LEFT, RIGHT and FULL OUTER JOIN, "
     "LEFT SEMI JOIN and LEFT ANTI JOIN."
@@ -63,17 +72,62 @@ def read(sql: str, schemas: Mapping[str, pa.Schema], time: str | Mapping[str, st
     if not isinstance(sql, str):
         raise QueryError(f"A query must be text, got {type(sql).__name__}. Write it as SQL, {_EXAMPLE}.")
     scope = Scope(sql)
+    source = scan(sql)
+    _check_nesting(source)
     try:
-        return _query(scan(sql), scope, schemas, time)
+        return with_room(lambda: _query(source, scope, schemas, time))
     except RefusalError as refusal:
-        error = refusal.told(sql, scope.streams)
+        error = with_room(partial(refusal.told, sql, scope.streams))
     except RecursionError:
-        error = QueryError("The query is too deeply nested. Take parentheses or CASE branches out of each other.")
+        error = _too_deep(sql)
     raise error
+
+
+def _too_deep(sql: str, start: int = -1, end: int = -1) -> QueryError:
+    return QueryError(
+        f"The query is too deeply nested: at most {_DEPTH} levels of parentheses, functions, NOT and CASE are allowed. "
+        "Take some of them out of each other.",
+        sql,
+        start,
+        end,
+    )
+
+
+def _check_nesting(source: Source) -> None:
+    """Refuse a text that nests more than a parser can follow, whatever the caller's stack."""
+    signs = _SIGNS.search(source.mask)
+    if signs is not None:
+        raise _too_deep(source.sql, signs.start(), signs.start() + 1)
+    places = [(match.start(), 1) for match in _OPENS.finditer(source.mask)]
+    places += [(match.start(), -1) for match in _CLOSES.finditer(source.mask)]
+    depth = 0
+    for at, step in sorted(places):
+        depth += step
+        if depth > _DEPTH:
+            raise _too_deep(source.sql, at, at + 1)
+
+
+_CHAINS = (exp.And, exp.Or, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+"""What is read from the left in a loop, however long it is."""
+_TREE_DEPTH = 4 * _DEPTH
+"""Levels of sqlglot's tree: it has some for each of ours."""
+
+
+def _check_tree(select: exp.Select, sql: str) -> None:
+    """Refuse a tree that is deep though its text is not nested, such as ``a = b = c = ...``."""
+    stack: list[tuple[exp.Expr, int]] = [(select, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > _TREE_DEPTH:
+            raise _too_deep(sql)
+        for child in node.iter_expressions():
+            chained = isinstance(child, _CHAINS) and child is node.this
+            stack.append((child, depth + (not chained)))
 
 
 def _query(source: Source, scope: Scope, schemas: Mapping[str, pa.Schema], time: str | Mapping[str, str]) -> Query:
     select = _select(source)
+    _check_tree(select, source.sql)
     items = _from(select, source)
     windows = _windows(items, source)
     _check_time_keys(items, schemas, time)
@@ -142,9 +196,9 @@ def _check_size(root: Expr, sql: str) -> None:
     """Refuse an expression that others could not walk by recursion, or not in reasonable time.
 
     Depth and size are those of the tree, though it may share parts: ``nullif(a, b)`` holds
-    ``a`` twice, so that nesting it doubles the tree each time.
+    ``a`` twice, so that nesting it doubles the tree each time. A list that is looked up is one operation.
     """
-    done: dict[int, tuple[int, int]] = {}
+    done: dict[int, tuple[int, int, int]] = {}
     stack = [root]
     while stack:
         expr = stack[-1]
@@ -155,16 +209,18 @@ def _check_size(root: Expr, sql: str) -> None:
             continue
         stack.pop()
         depth = 1 + max((done[id(arg)][0] for arg in args), default=0)
-        size = 1 + sum(done[id(arg)][1] for arg in args)
-        if depth > _DEPTH or size > _SIZE:
-            raise QueryError(
-                f"The expression is too deeply nested or too large: at most {_DEPTH} levels and {_SIZE} operations "
-                "are allowed. Split it into several queries, or use @crosswind.predicate.",
-                sql,
-                root.start,
-                root.end,
-            )
-        done[id(expr)] = depth, size
+        size = int(isinstance(expr, Call)) + sum(done[id(arg)][1] for arg in args)
+        values = int(isinstance(expr, Literal)) + sum(done[id(arg)][2] for arg in args)
+        done[id(expr)] = depth, size, values
+        counted = [(depth, _DEPTH, "levels"), (size, _SIZE, "operations"), (values, _VALUES, "constants")]
+        for count, most, what in counted:
+            if count > most:
+                raise QueryError(
+                    f"The expression is too deeply nested or too large: at most {most:,} {what} are allowed. {_SPLIT}",
+                    sql,
+                    root.start,
+                    root.end,
+                )
 
 
 def _select(source: Source) -> exp.Select:

@@ -125,6 +125,8 @@ class Call(Expr):
     ==================================  =====================================================
     eq ne lt le gt ge                   two arguments of one type -> bool, null if either is
     same                                IS NOT DISTINCT FROM: never null
+    in                                  whether the first argument is one of the others: constants
+                                        of its type in ascending order, none null; null if it is
     and or not                          three-valued logic
     is_null is_true is_false            never null
     add sub mul neg abs                 on int64, float, double, decimal (scales prepared),
