@@ -1,5 +1,6 @@
 # Every target sets up what it needs. Only `make` is assumed, and Python 3.11 or later.
-CASES ?= 10000
+CASES ?= 5000
+FAULTS ?= 10000
 SEED ?= 0
 SECONDS ?= 1800
 KILLS ?= 20
@@ -7,7 +8,7 @@ PYTEST_ARGS ?= -n 2
 BENCH ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka test cold processors lint docs fuzz damage mutants soak bench lock clean
+.PHONY: help setup demo kafka test processors lint docs faults fuzz damage mutants soak bench lock clean
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,10 +32,6 @@ test: setup  ## Run the tests: make test [SEED=any]
 processors: setup  ## Run the tests of kernels, compiled for processors that can do less
 	@.venv/bin/python -m tests.processors
 
-cold: setup  ## Run the tests of kernels and of what a query means with nothing compiled before
-	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; CROSSWIND_CACHE_DIR="$$folder" .venv/bin/python -m pytest -q \
-		$(PYTEST_ARGS) -m 'not long and not spark' tests/test_kernel.py tests/test_kernel_cache.py tests/test_semantics.py
-
 lint: setup  ## Check style and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
@@ -44,7 +41,7 @@ docs: setup  ## Build the documentation into site/, without a warning
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs --quiet build --strict
 	@echo "crosswind: the documentation is in site/index.html"
 
-fuzz: setup  ## Compare random cases of all modes with the oracle: make fuzz CASES=10000 SEED=0
+fuzz: setup  ## Compare random cases with the oracle: make fuzz CASES=5000 SEED=0
 	@.venv/bin/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
 
 damage: setup  ## Damage snapshots and Spark's state, and read them: make damage CASES=5000 SEED=0
@@ -52,6 +49,9 @@ damage: setup  ## Damage snapshots and Spark's state, and read them: make damage
 
 mutants: setup  ## Put faults into the source and see whether the tests notice: make mutants [MUTANTS="--room plan"]
 	@.venv/bin/python -m tests.mutants $(MUTANTS)
+
+faults: setup  ## Interrupt joins at any line: make faults FAULTS=10000 SEED=0
+	@.venv/bin/python -m tests.faults --faults $(FAULTS) --seed $(SEED)
 
 soak: setup  ## On Spark for long: flat memory, exact output, 20 kills: make soak SECONDS=1800 KILLS=20
 	@.venv/bin/python -m pytest -q -m long tests

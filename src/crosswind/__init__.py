@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from crosswind.errors import (
     ArithmeticOverflowError,
     ClosedJoinError,
+    ConcurrentCallError,
     CrosswindError,
     CrosswindWarning,
     InputError,
@@ -22,6 +23,7 @@ from crosswind.errors import (
     LateTupleWarning,
     MonitorError,
     NullTimeWarning,
+    OverflowWarning,
     OverloadError,
     QueryError,
     SnapshotError,
@@ -47,6 +49,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ArithmeticOverflowError",
     "ClosedJoinError",
+    "ConcurrentCallError",
     "CrosswindError",
     "CrosswindWarning",
     "Feeder",
@@ -57,6 +60,7 @@ __all__ = [
     "ManyJoin",
     "MonitorError",
     "NullTimeWarning",
+    "OverflowWarning",
     "OverloadError",
     "QueryError",
     "SnapshotError",

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import difflib
 import errno
+import sys
+import warnings
 from collections.abc import Iterable
 
 __all__ = [
     "ArithmeticOverflowError",
     "ClosedJoinError",
+    "ConcurrentCallError",
     "CrosswindError",
     "CrosswindWarning",
     "InputError",
@@ -20,12 +23,14 @@ __all__ = [
     "LateTupleWarning",
     "MonitorError",
     "NullTimeWarning",
+    "OverflowWarning",
     "OverloadError",
     "QueryError",
     "SnapshotError",
     "SparkError",
     "UnsupportedError",
     "did_you_mean",
+    "warn_caller",
 ]
 
 
@@ -129,6 +134,26 @@ class ClosedJoinError(CrosswindError):
     ...     join.push("R", {"x": [1], "ts": [1]})
     ... except cw.ClosedJoinError as error:
     ...     print(error)
+    the join ...
+    """
+
+
+class ConcurrentCallError(CrosswindError):
+    """The join was called while it was in the middle of another call.
+
+    A join is for one thread at a time, one call after the other.
+
+    Examples
+    --------
+    >>> import crosswind as cw, pyarrow as pa
+    >>> r = pa.schema({"x": pa.int64(), "ts": pa.int64()})
+    >>> sql = "SELECT a.x, b.x AS y FROM R [RANGE 5] a, R [RANGE 5] b WHERE a.x = b.x + 1"
+    >>> with cw.open(sql, {"R": r}) as join:
+    ...     stop = join.subscribe(lambda query, table: join.advance("R", 9))
+    ...     try:
+    ...         join.push("R", {"x": [1, 2], "ts": [1, 2]})
+    ...     except cw.ConcurrentCallError as error:
+    ...         print(error)
     the join ...
     """
 
@@ -285,6 +310,28 @@ class NullTimeWarning(CrosswindWarning):
     """
 
 
+class OverflowWarning(CrosswindWarning):
+    """Tuples were set aside: with a partner, or alone, they make arithmetic of the query leave the 64-bit range.
+
+    A batch whose tuples do that when it comes is refused with :class:`ArithmeticOverflowError`. Where it turns out
+    only later (ROWS windows are joined when the watermarks have passed, tuples without a partner come out when their
+    windows close), the join goes on without these tuples, and counts them in ``stats.rejected``.
+
+    Examples
+    --------
+    >>> import crosswind as cw, pyarrow as pa
+    >>> r = pa.schema({"x": pa.int64(), "ts": pa.int64()})
+    >>> sql = "SELECT R.x FROM R [ROWS 5], S [ROWS 5] WHERE R.x * S.x > 0"
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as seen, cw.open(sql, {"R": r, "S": r}) as join:
+    ...     warnings.simplefilter("always")
+    ...     found = [join.push(name, {"x": [x], "ts": [5]}) for name, x in (("R", 2**62), ("S", 4))]
+    ...     found = join.finish()
+    >>> [entry.category.__name__ for entry in seen]
+    ['OverflowWarning']
+    """
+
+
 def point_at(sql: str, start: int, end: int) -> str:
     """Render the line of ``sql`` that holds ``start`` with carets under the place."""
     start = max(0, min(start, len(sql)))
@@ -304,3 +351,11 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     folded = {choice.casefold(): choice for choice in choices}
     close = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
     return f" Did you mean '{folded[close[0]]}'?" if close else ""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside of this package that led here."""
+    frame, depth = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("crosswind."):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(message, category, stacklevel=depth - 1)

@@ -113,8 +113,8 @@ ENTRIES = [
     Mutant(
         "held-for-ever",
         "ordering.py",
-        "self._held = [(times[rest], table.take(pa.array(rest)))] if len(rest) else []",
-        "self._held = [(times[rest], table.take(pa.array(rest)))] if len(rest) > 1 else []",
+        "self._held = [(times[rest], take_rows(table, rest))] if len(rest) else []",
+        "self._held = [(times[rest], take_rows(table, rest))] if len(rest) > 1 else []",
         "a result that waits alone is lost",
         "test_ordering.py",
     ),

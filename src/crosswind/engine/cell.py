@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.inquiry import Inquirer, Inquiry, Phase
+from crosswind.engine.inquiry import Inquiry, Phase, inquirers_of
 from crosswind.engine.intake import Intake
 from crosswind.engine.kang import Kang
 from crosswind.engine.partition import Partition
@@ -85,11 +86,16 @@ class Cell(AtOnce):
         scanned = index == "scan" or not all(access.dimensions for access in plan.accesses)
         self._own = Kang(plan, intakes, index, basic_window, numbered, uniform=scanned)
         self.windows, self.indexes = self._own.windows, self._own.indexes
-        self._inquirers = [Inquirer(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
         lanes = [[(worker, 0)] for worker in range(workers)]
-        self._team = Team(Crew(self.name, workers, max(ROOM, basic_window), lanes))
+        self._team = Team(lambda: Crew(self.name, workers, max(ROOM, basic_window), lanes))
         self._alone, self._scanned = ALONE, scanned
         self._staff = Staff(workers, adaptive)
+        self._plan, self._intakes = plan, intakes
+        self._derive()
+
+    def _derive(self) -> None:
+        """Make what is only derived from plan and windows."""
+        self._inquirers = inquirers_of(self._plan, self._intakes, self.indexes)
         self._partitions = [Partition(self._staff.active) for _ in range(2)]
 
     def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:
@@ -160,9 +166,25 @@ class Cell(AtOnce):
         """Return what each worker has done so far."""
         return self._team.shifts()[: self._staff.active]
 
-    def entered(self) -> None:
+    def save(self) -> Any:
         """Note that a call has begun."""
         self._staff.entered()
+        return self._own.save()
+
+    def undo(self, saved: Any) -> None:
+        """Be again what this was at :meth:`save`; workers that are still at it are replaced."""
+        self._team.undo()
+        self._own.undo(saved)
+        self._derive()
+
+    def check(self) -> None:
+        """Raise WorkerError if the join cannot go on."""
+        self._team.crew.check()
+
+    @property
+    def alive(self) -> int:
+        """How many threads are running."""
+        return self._team.crew.alive
 
     def end(self) -> None:
         """End the workers."""

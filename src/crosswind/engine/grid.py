@@ -15,14 +15,14 @@ everybody, so that it can be taken back if one of the pairs fails.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.cell import ALONE, LOOKED_AT, PORTIONS, ROOM
 from crosswind.engine.index import Index
-from crosswind.engine.inquiry import Inquirer, Inquiry
+from crosswind.engine.inquiry import Inquiry, inquirers_of
 from crosswind.engine.intake import Intake
 from crosswind.engine.probe import Prober
 from crosswind.engine.segments import SegmentedWindow
@@ -95,8 +95,9 @@ class Grid(AtOnce):
             )
             for intake, own, access, segments in zip(intakes, self.indexes, plan.accesses, layout, strict=True)
         )
-        self._inquirers = [Inquirer(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
-        self._team = Team(Crew(self.name, self._workers, max(ROOM, basic_window), self._lanes()))
+        self._plan, self._intakes = plan, intakes
+        self._inquirers = inquirers_of(plan, intakes, self.indexes)
+        self._team = Team(lambda: Crew(self.name, self._workers, max(ROOM, basic_window), self._lanes()))
         self._alone, self._scanned = ALONE, scanned
 
     # -- who stands where ------------------------------------------------------
@@ -195,6 +196,21 @@ class Grid(AtOnce):
                     least = min(crew.seen(worker, unit) for worker in sharers)
                 window.release(segment, least)
             window.settle()
+
+    def undo(self, saved: Any) -> None:
+        """Be again what this was at :meth:`save`; workers that are still at it are replaced."""
+        self._team.undo()
+        super().undo(saved)
+        self._inquirers = inquirers_of(self._plan, self._intakes, self.indexes)
+
+    def check(self) -> None:
+        """Raise WorkerError if the join cannot go on."""
+        self._team.crew.check()
+
+    @property
+    def alive(self) -> int:
+        """How many threads are running."""
+        return self._team.crew.alive
 
     def shifts(self) -> tuple[Shift, ...]:
         """Return what each worker has done so far."""

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from crosswind.engine.cell import ROOM
 from crosswind.engine.index import Index
-from crosswind.engine.inquiry import Inquirer, Inquiry
+from crosswind.engine.inquiry import Inquiry, inquirers_of
 from crosswind.engine.intake import Intake
 from crosswind.engine.pipe import PipeWindow
 from crosswind.engine.strategy import AtOnce, Late, Matches, Numbers, Shift
@@ -116,7 +116,7 @@ class Handshake(AtOnce):
             )
             for intake, own, access in zip(intakes, self.indexes, plan.accesses, strict=True)
         )
-        self._inquirers = [Inquirer(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
+        self._inquirers = inquirers_of(plan, intakes, self.indexes)
         for inquirer in self._inquirers:
             inquirer.count_always()
         self._kernels = handshake_kernels()
@@ -130,7 +130,7 @@ class Handshake(AtOnce):
         self._parcels: dict[int, _Parcel] = {}
         self._under_way: tuple[deque[int], deque[int]] = (deque(), deque())
         self._parcel = self._driven = 0
-        self._restored = False
+        self._restored = self._has_moved = False
         self._need, self._batch = basic_window, BATCH
         self._chunk = _CHUNK_SCANNED if scanned else _CHUNK_MAX
 
@@ -158,14 +158,15 @@ class Handshake(AtOnce):
 
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` queue at their end of the row."""
-        self._queue[unit].append(block)
+        r, s = self._queue
+        self._queue = ([*r, block], s) if unit == 0 else (r, [*s, block])
 
     def collect(self) -> Iterator[Late]:
         """Send tuples on their way, and what has expired off it; yield what is found."""
         waiting = [sum(len(block) for block in blocks) for blocks in self._queue]
         enough = min(waiting) >= self._batch or max(waiting) >= _BATCHES * self._batch
         if enough or any(self._is_due(unit) for unit in range(2)):
-            yield from self._guarded(self._move_on())
+            yield from self._move_on()
 
     def _is_due(self, unit: int) -> bool:
         """Whether tuples of ``unit`` have expired, before the row or, more than a small part, in it."""
@@ -176,6 +177,8 @@ class Handshake(AtOnce):
 
     def settle(self) -> None:
         """Release what has left the row, then arrange and merge what has been sealed."""
+        if not self._has_moved:
+            return
         for unit, (window, under_way) in enumerate(zip(self.windows, self._under_way, strict=True)):
             gone = self._oldest(unit)
             window.release(gone)
@@ -185,7 +188,7 @@ class Handshake(AtOnce):
 
     def drain(self) -> Iterator[Late]:
         """Let everybody meet who has not yet: nothing is owed afterwards."""
-        yield from self._guarded(self._drain())
+        yield from self._drain()
 
     def restore(self, unit: int, block: Block) -> None:
         """Put tuples into the row that have met everything there is.
@@ -193,6 +196,7 @@ class Handshake(AtOnce):
         Windows do not keep what tuples need to look for partners, so these are put where
         they need not: at the far end, where new ones come to them.
         """
+        self._has_moved = True
         window = self.windows[unit]
         block = window.number(block)
         window.content.append(block)
@@ -208,31 +212,50 @@ class Handshake(AtOnce):
         for window in self.windows:
             window.met = FOREVER if on else 0
 
+    def save(self) -> Any:
+        """Note that a call has begun."""
+        self._has_moved = False
+        return self._queue, [window.mark() for window in self.windows]
+
+    def undo(self, saved: Any) -> None:
+        """Be again what this was at :meth:`save`, if no tuple has moved since; else the join cannot go on.
+
+        Tuples that have passed each other in the row cannot be told to walk back.
+        """
+        if self._has_moved:
+            self._crew.stop()
+            self._crew.fail("a call was broken off while tuples were on their way.")
+            return
+        self._queue, marks = saved
+        for window, mark in zip(self.windows, marks, strict=True):
+            window.cut(mark)
+
+    def check(self) -> None:
+        """Raise WorkerError if the join cannot go on."""
+        self._crew.check()
+
+    @property
+    def alive(self) -> int:
+        """How many threads are running."""
+        return self._crew.alive
+
     def shifts(self) -> tuple[Shift, ...]:
         """Return what each worker has done so far."""
         return tuple(self._crew.shifts())
 
     def end(self) -> None:
         """End the workers."""
+        self._has_moved = True
         self._crew.stop()
 
     # -- the driver ----------------------------------------------------------
-
-    def _guarded(self, steps: Iterator[Late]) -> Iterator[Late]:
-        """Yield from ``steps``; a call that is broken off in the middle of them cannot be taken back."""
-        whole = False
-        try:
-            yield from steps
-            whole = True
-        finally:
-            if not whole:
-                self._crew.fail("a call was broken off while tuples were on their way.")
 
     def _move_on(self) -> Iterator[Late]:
         """Feed what is queued at both ends, and tell each other end what has expired."""
         from crosswind.kernel.handshake import Signal
 
         self._crew.check()
+        self._has_moved = True
         self._crew.start(self._crew.count)
         if self._restored:
             self._put_at_ends()

@@ -15,13 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosswind.engine.index import Index
+from crosswind.engine.intake import Intake
 from crosswind.engine.probe import Bounds, Prober, Scratch
 from crosswind.engine.strategy import Numbers
+from crosswind.plan.compile import Plan
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import address
 
-__all__ = ["Inquirer", "Inquiry", "Phase"]
+__all__ = ["Inquirer", "Inquiry", "Phase", "inquirers_of"]
 
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
@@ -222,3 +225,8 @@ def _wide(table: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     wide = np.zeros(max(64, len(table)), dtype=np.int64)
     wide[: len(table)] = table
     return wide
+
+
+def inquirers_of(plan: Plan, intakes: Sequence[Intake], indexes: Sequence[Index]) -> list[Inquirer]:
+    """Return what prepares the inquiries of each of two units."""
+    return [Inquirer(plan, unit, intakes[unit], indexes[1 - unit]) for unit in range(2)]

@@ -28,7 +28,7 @@ from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, roles_of, walk
 from crosswind.query.types import Kind, SqlType, sql_type
 from crosswind.window.block import Block
-from crosswind.window.vector import Layout, Vector, address
+from crosswind.window.vector import Layout, Vector, address, take_rows
 
 __all__ = ["TIMES", "Intake", "evaluate", "hashed_keys", "is_plain", "plain_keys"]
 
@@ -220,7 +220,7 @@ class Intake:
                 if counted:
                     keep = mask
                 else:
-                    arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
+                    arrays = {name: take_rows(array, rows) for name, array in arrays.items()}
                     times, ends = times[rows], None
         known = self._compute(arrays, keep, len(times))
         for leaf, name, plain in self._leaves:
@@ -268,7 +268,7 @@ class Intake:
         if keep is None:
             return self._run(arrays, self._computed_leaves, self._computed, None, count)
         rows = np.flatnonzero(keep)
-        small = {column_of(leaf): arrays[column_of(leaf)].take(pa.array(rows)) for leaf in self._computed_leaves}
+        small = {column_of(leaf): take_rows(arrays[column_of(leaf)], rows) for leaf in self._computed_leaves}
         made = self._run(small, self._computed_leaves, self._computed, None, len(rows))
         spread = np.zeros(len(keep), dtype=np.int64)
         spread[rows] = np.arange(len(rows))

@@ -15,7 +15,7 @@ from crosswind.io.forms import reshape
 __all__ = ["Join"]
 
 
-class Join(LiveJoin, Outlet[pa.Table]):
+class Join(LiveJoin[pa.Table], Outlet[pa.Table]):
     """A window join that runs in this process; made by :func:`crosswind.open`.
 
     Push batches as they come; every call returns the results it completed. Use it as a
@@ -56,7 +56,7 @@ class Join(LiveJoin, Outlet[pa.Table]):
         -----
         If an error is raised, the batch has not been taken and the join is as it was.
         """
-        return self._push(stream, batch)[0]
+        return self._push(stream, batch)
 
     def advance(self, stream: str, watermark: Any) -> pa.Table:
         """Say that no tuple of ``stream`` older than ``watermark`` will come.
@@ -64,11 +64,11 @@ class Join(LiveJoin, Outlet[pa.Table]):
         ``watermark`` is a value of the stream's time column: an int, a datetime or date,
         an ISO string, or an Arrow or NumPy scalar. Returns the results this completes.
         """
-        return self._advance(stream, watermark)[0]
+        return self._advance(stream, watermark)
 
     def advance_to(self, ticks: int) -> pa.Table:
         """Say that no tuple of any stream older than ``ticks`` of the common time axis will come."""
-        return self._advance_to(ticks)[0]
+        return self._advance_to(ticks)
 
     def feeder(
         self,
@@ -108,7 +108,10 @@ class Join(LiveJoin, Outlet[pa.Table]):
 
     def finish(self) -> pa.Table:
         """Say that no stream will bring anything more; return the last results and close."""
-        return self._finish()[0]
+        return self._finish()
+
+    def _named(self, tables: list[pa.Table]) -> pa.Table:
+        return tables[0]
 
     def _tables(self, found: pa.Table) -> list[pa.Table]:
         return [found] if found.num_rows else []

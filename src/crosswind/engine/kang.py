@@ -10,6 +10,7 @@ be a search in an index.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
@@ -64,7 +65,17 @@ class Kang(AtOnce):
             )
             for intake, own, access in zip(intakes, self.indexes, plan.accesses, strict=True)
         )
-        self._probers = [Prober(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
+        self._plan, self._intakes = plan, intakes
+        self._probers = self._make_probers()
+
+    def _make_probers(self) -> list[Prober]:
+        plan, intakes = self._plan, self._intakes
+        return [Prober(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
+
+    def undo(self, saved: Any) -> None:
+        """Be again what this was at :meth:`save`."""
+        super().undo(saved)
+        self._probers = self._make_probers()
 
     def prober(self, unit: int) -> Prober:
         """Return what finds the partners of tuples of ``unit``."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time as clock
-import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,11 @@ import pyarrow as pa
 from crosswind.engine.admission import Admission
 from crosswind.engine.choice import Choice
 from crosswind.engine.express import FEW, Express
+from crosswind.engine.inorder import InOrder, Results
 from crosswind.engine.intake import Intake
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outer import Outer
+from crosswind.engine.outlet import Found
 from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of, tables
 from crosswind.engine.routes import Routes
 from crosswind.engine.show import stats_html
@@ -33,24 +35,22 @@ from crosswind.errors import (
     NullTimeWarning,
     UnsupportedError,
     did_you_mean,
+    warn_caller,
 )
-from crosswind.io.arrow import as_table, pick, read_columns, ticks_of
+from crosswind.io.arrow import as_table, pick, read_columns, ticks_of, ticks_of_value
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
-from crosswind.query.format import format_expr
 from crosswind.window.arrival import END, Release, Sorter, Watermark
 from crosswind.window.block import Block
+from crosswind.window.vector import take_rows
 
-__all__ = ["LiveJoin", "Results"]
-
-Results = list[tuple[int, pa.Table]]
-"""Tables of results, each with the number of its query."""
+__all__ = ["LiveJoin"]
 
 _GATHERED = 1 << 15
 """Matches that are met late and kept until rows are made of them, or a few more."""
 
 
-class LiveJoin(Snapshots):
+class LiveJoin(Snapshots, InOrder, Generic[Found]):
     """What all live joins have in common: streams, windows, watermarks, counters."""
 
     def __init__(
@@ -65,10 +65,11 @@ class LiveJoin(Snapshots):
         choice: Choice | None = None,
         admission: Admission | None = None,
     ) -> None:
+        super().__init__()
         self._options = (index, basic_window)
         self._choice = choice or Choice("kang", 1, False, "one worker")
         self._admission = admission or Admission("block", 1)
-        self._counted = False
+        self._counted, self._is_ordered = False, ordered
         self._since: dict[str, int] = {}
         self._adopt(plan)
         streams = self._schemas
@@ -76,8 +77,7 @@ class LiveJoin(Snapshots):
         self._watermarks = {name: Watermark(lateness[name]) for name in streams}
         outputs = [OrderedOutput(materialiser.schema) for materialiser in self._materialisers]
         self._ordered = outputs if ordered else None
-        if not ordered and self._outer is None:
-            self._strategy.make_rows(self._rows_of)
+        self._arrived: list[tuple[int, Block]] = []
         self._tuples_in = dict.fromkeys(streams, 0)
         self._late = dict.fromkeys(streams, 0)
         self._rejected = dict.fromkeys(streams, 0)
@@ -119,12 +119,19 @@ class LiveJoin(Snapshots):
         else:
             self._strategy = self._choice.build(plan, self._intakes, index, basic_window, self._counted)
         self._outer = Outer.of(plan, self._intakes)
-        self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
-        self._express = {} if self._counted or self._outer is not None else self._express_ways()
+        self._make_makers()
         # Texts may be moved when tuples are inserted: rows of those are made before that, all others once a call.
         moving = [k for k, made in enumerate(self._materialisers) if not made.is_plain]
         self._hasty = range(len(plan.queries)) if self._admission.sheds else moving
         self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
+
+    def _make_makers(self) -> None:
+        """Make what makes rows: nothing of it has to be kept."""
+        plan = self._plan
+        self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
+        self._express = {} if self._counted or self._outer is not None else self._express_ways()
+        if not self._is_ordered and self._outer is None:
+            self._strategy.make_rows(self._rows_of)
 
     def _express_ways(self) -> dict[str, Express]:
         if isinstance(self._strategy, Routes):
@@ -155,47 +162,57 @@ class LiveJoin(Snapshots):
         """Return the ticks of the common time axis in one unit of the time column of ``stream``."""
         return self._factors[stream]
 
-    def _push(self, stream: str, batch: Any) -> list[pa.Table]:
+    def _push(self, stream: str, batch: Any) -> Found:
         """Take tuples of ``stream``; return the results they complete, by query."""
         began = clock.perf_counter()
         self._check_usable(stream)
-        units, names = self._units[stream], self._names[stream]
-        arrays = read_columns(batch, self._schemas[stream], names, stream, self._places[stream])
+        arrays = read_columns(batch, self._schemas[stream], self._names[stream], stream, self._places[stream])
         ticks, missing = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
+        return self._call(self._push_columns, stream, batch, arrays, ticks, missing, began)
+
+    def _push_columns(
+        self,
+        stream: str,
+        batch: Any,
+        arrays: dict[str, pa.Array],
+        ticks: npt.NDArray[np.int64],
+        missing: npt.NDArray[np.bool_] | None,
+        began: float,
+    ) -> Found:
         late = None
         least, greatest = _ends_of(ticks)
         if missing is not None or (len(ticks) and least < self._watermarks[stream].value):
             late = self._watermarks[stream].is_late(ticks)
             late = late if missing is None else late & ~missing
             rows = np.flatnonzero(~late if missing is None else ~(late | missing))
-            arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
+            arrays = {name: take_rows(array, rows) for name, array in arrays.items()}
             ticks = ticks[rows]
             least, greatest = _ends_of(ticks)
         results = None
         if late is None and 0 < len(ticks) <= FEW and stream in self._express:
             results = self._take_few(stream, arrays, ticks, (least, greatest))
         if results is None:
+            units = self._units[stream]
             portions = self._portions(units, arrays, ticks, (least, greatest))
             results = self._take(stream, units, portions, greatest if len(ticks) else None)
         admitted = self._admission.close() if self._admission.sheds else len(ticks)
-        self._tuples_in[stream] += admitted
-        self._shed[stream] += len(ticks) - admitted
+        self._tuples_in = _more(self._tuples_in, stream, admitted)
+        if self._admission.sheds:
+            self._shed = _more(self._shed, stream, len(ticks) - admitted)
         if late is not None:
             self._note_dropped(stream, batch, late, missing)
         return self._hand_out(results, began)
 
-    def _advance_to(self, ticks: int) -> list[pa.Table]:
+    def _advance_to(self, ticks: int) -> Found:
         """Move all watermarks to ``ticks`` of the common time axis; return the results this completes, by query."""
-        began = clock.perf_counter()
         self._check_open()
-        return self._hand_out(self._move(dict.fromkeys(self._watermarks, ticks)), began)
+        return self._call(self._move, dict.fromkeys(self._watermarks, ticks), clock.perf_counter())
 
-    def _advance(self, stream: str, watermark: Any) -> list[pa.Table]:
+    def _advance(self, stream: str, watermark: Any) -> Found:
         """Move the watermark of ``stream``; return the results this completes, by query."""
         began = clock.perf_counter()
         self._check_usable(stream)
-        to = self._to_ticks(stream, watermark)
-        return self._hand_out(self._move({stream: to}), began)
+        return self._call(self._move, {stream: self._to_ticks(stream, watermark)}, began)
 
     @property
     def keeps_snapshots(self) -> bool:
@@ -226,6 +243,9 @@ class LiveJoin(Snapshots):
             )
         arrays = read_columns(batch, self._schemas[stream], self._names[stream], stream)
         ticks, _ = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
+        self._call(self._refill, stream, arrays, ticks)
+
+    def _refill(self, stream: str, arrays: dict[str, pa.Array], ticks: npt.NDArray[np.int64]) -> None:
         for unit in self._units[stream]:
             self._strategy.restore(unit, self._intakes[unit].prepare(arrays, ticks, False))
         self._strategy.settle()
@@ -236,18 +256,23 @@ class LiveJoin(Snapshots):
         Live joins do this bit by bit. Who pushes much at once should push a little first, so
         that it is known what to arrange for.
         """
+        self._call(self._arrange)
+
+    def _arrange(self) -> None:
         for window in self._strategy.windows:
             window.arrange()
 
-    def _finish(self) -> list[pa.Table]:
+    def _finish(self) -> Found:
         """End all streams; return the last results, by query."""
         began = clock.perf_counter()
         self._check_open()
-        results = self._move(dict.fromkeys(self._watermarks, END)) + self._met_late(self._strategy.drain())
-        tables = self._hand_out(results, began)
+        return self._call(self._end, began)
+
+    def _end(self, began: float) -> Found:
+        results = self._moved(dict.fromkeys(self._watermarks, END)) + self._met_late(self._strategy.drain())
         self._closed = "finished"
         self._strategy.end()
-        return tables
+        return self._hand_out(results, began)
 
     def record_batch(self, stream: str, batch: Any) -> pa.RecordBatch:
         """Return anything Arrow-shaped as :meth:`push` would take it; what it would refuse is refused here."""
@@ -267,6 +292,8 @@ class LiveJoin(Snapshots):
 
     def close(self) -> None:
         """Release everything; results that were not asked for are gone. Harmless if repeated."""
+        if self._caller:
+            self._end_last_call()
         if self._closed is None:
             self._closed = "closed"
         self._strategy.close()
@@ -281,7 +308,11 @@ class LiveJoin(Snapshots):
             raise InputError(
                 "late tuples were only counted (join.stats.late); open the join with keep_late=True to get them."
             )
-        tables, self._late_tables[stream] = self._late_tables[stream], []
+        return self._call(self._take_late, stream)
+
+    def _take_late(self, stream: str) -> pa.Table:
+        tables = self._late_tables[stream]
+        self._late_tables = {**self._late_tables, stream: []}
         return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema=self._schemas[stream])
 
     def __enter__(self) -> Self:
@@ -342,10 +373,13 @@ class LiveJoin(Snapshots):
             )
 
     def _check_open(self) -> None:
+        if self._caller:
+            self._end_last_call()
         if self._closed is not None:
             raise ClosedJoinError(
                 f"the join is {self._closed} and takes nothing more; open a new one with crosswind.open()."
             )
+        self._strategy.check()
 
     def _check_usable(self, stream: str) -> None:
         self._check_open()
@@ -353,25 +387,7 @@ class LiveJoin(Snapshots):
 
     def _to_ticks(self, stream: str, watermark: Any) -> int:
         field = self._schemas[stream].field(self._times[stream])
-        try:
-            value = watermark.as_py() if isinstance(watermark, pa.Scalar) else watermark
-            value = value.item() if isinstance(value, np.integer) else value
-            if pa.types.is_integer(field.type) and (not isinstance(value, int) or isinstance(value, bool)):
-                raise pa.ArrowTypeError("an integer is wanted")
-            array = (
-                pa.array([value], pa.int32())
-                if isinstance(value, int) and pa.types.is_date32(field.type)
-                else pa.array([value])
-            )
-            array = array.cast(field.type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            array = None
-        if array is None or array.null_count:
-            raise InputError(
-                f"stream '{stream}': {watermark!r} is no watermark; give a value of its time column "
-                f"'{field.name}' ({field.type})."
-            )
-        return int(ticks_of(array, self._factors[stream], stream)[0][0])
+        return ticks_of_value(watermark, field, self._factors[stream], stream)
 
     def _note_dropped(
         self, stream: str, batch: Any, late: npt.NDArray[np.bool_], missing: npt.NDArray[np.bool_] | None
@@ -379,10 +395,10 @@ class LiveJoin(Snapshots):
         """Count late tuples and tuples without a time; tell the user once a stream."""
         if late.any():
             count = int(late.sum())
-            self._late[stream] += count
+            self._late = _more(self._late, stream, count)
             if self._keep_late:
-                table = as_table(batch, self._schemas[stream], stream)
-                self._late_tables[stream].append(table.filter(pa.array(late)))
+                table = take_rows(as_table(batch, self._schemas[stream], stream), np.flatnonzero(late))
+                self._late_tables = {**self._late_tables, stream: [*self._late_tables[stream], table]}
             self._warn(
                 LateTupleWarning,
                 stream,
@@ -392,7 +408,7 @@ class LiveJoin(Snapshots):
             )
         if missing is not None:
             count = int(missing.sum())
-            self._rejected[stream] += count
+            self._rejected = _more(self._rejected, stream, count)
             self._warn(
                 NullTimeWarning,
                 stream,
@@ -403,7 +419,7 @@ class LiveJoin(Snapshots):
     def _warn(self, category: type[Warning], stream: str, message: str) -> None:
         if (category.__name__, stream) not in self._warned:
             self._warned.add((category.__name__, stream))
-            warnings.warn(message, category, stacklevel=4)
+            warn_caller(message, category)
 
     def _portions(
         self,
@@ -423,28 +439,24 @@ class LiveJoin(Snapshots):
     ) -> Iterator[list[Block]]:
         waiting = sum(len(window) for window in self._strategy.windows)
         for rows in self._admission.portions(len(ticks), waiting):
-            some = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
+            some = {name: take_rows(array, rows) for name, array in arrays.items()}
             yield [self._intakes[unit].prepare(some, ticks[rows], whole) for unit in units]
 
     def _take(
         self, stream: str, units: tuple[int, ...], portions: Iterable[list[Block]], greatest: int | None
     ) -> Results:
-        """Join the portions of one push, all or nothing."""
-        saved = self._save()
-        try:
-            results: Results = []
-            for blocks in portions:
-                for unit, block in zip(units, blocks, strict=True):
-                    if self._counted:
-                        self._sorter.hold(unit, block)
-                    else:
-                        results += self._join(unit, block, None)
-            if greatest is not None:
-                self._watermarks[stream].see(greatest)
-            return results + self._settle()
-        except BaseException:
-            self._undo(saved)
-            raise
+        """Join the portions of one push."""
+        results: Results = []
+        for blocks in portions:
+            for unit, block in zip(units, blocks, strict=True):
+                if self._counted:
+                    self._sorter.hold(unit, block)
+                    self._arrived = [*self._arrived, (unit, block)]
+                else:
+                    results += self._join(unit, block, None)
+        if greatest is not None:
+            self._watermarks[stream].see(greatest)
+        return results + self._settle()
 
     def _take_few(
         self,
@@ -453,66 +465,68 @@ class LiveJoin(Snapshots):
         ticks: npt.NDArray[np.int64],
         ends: tuple[int, int],
     ) -> Results | None:
-        """Join a few live tuples, all or nothing; None: they have to take the general way."""
+        """Join a few live tuples; None: they have to take the general way."""
         if self._ordered is not None or self._admission.sheds:
             return None
-        saved = self._save()
-        try:
-            tables = self._express[stream].push(arrays, ticks, ends)
-            if tables is None:
-                return None
-            self._watermarks[stream].see(ends[1])
-            return [(0, table) for table in tables] + self._settle()
-        except BaseException:
-            self._undo(saved)
-            raise
+        tables = self._express[stream].push(arrays, ticks, ends)
+        if tables is None:
+            return None
+        self._watermarks[stream].see(ends[1])
+        return [(0, table) for table in tables] + self._settle()
 
-    def _move(self, watermarks: Mapping[str, int]) -> Results:
-        """Advance watermarks and join what that allows, all or nothing."""
-        saved = self._save()
-        try:
-            for stream, to in watermarks.items():
-                self._watermarks[stream].advance(to)
-            return self._settle()
-        except BaseException:
-            self._undo(saved)
-            raise
+    def _move(self, watermarks: Mapping[str, int], began: float) -> Found:
+        """Advance watermarks and return what that completes, by query."""
+        return self._hand_out(self._moved(watermarks), began)
 
-    def _save(self) -> tuple[Any, ...]:
-        self._strategy.entered()
-        marks = [window.mark() for window in self._windows]
-        if self._outer is not None:
-            self._outer.save()
-        sorter = self._sorter.copy() if self._counted else self._sorter
-        ordered = None if self._ordered is None else [held.copy() for held in self._ordered]
-        return marks, sorter, {n: m.value for n, m in self._watermarks.items()}, ordered
+    def _moved(self, watermarks: Mapping[str, int]) -> Results:
+        for stream, to in watermarks.items():
+            self._watermarks[stream].advance(to)
+        return self._settle()
 
-    def _undo(self, saved: tuple[Any, ...]) -> None:
-        """Put back what was there before a failed call; expiry comes last and never fails."""
-        marks, self._sorter, watermarks, self._ordered = saved
-        for window, mark in zip(self._windows, marks, strict=True):
-            window.cut(mark)
-        for name, value in watermarks.items():
-            self._watermarks[name].value = value
-        if self._outer is not None:
-            self._outer.undo()
-        if isinstance(self._strategy, Routes):
-            self._strategy.forget()
+    # -- all or nothing --------------------------------------------------------
+
+    def _save(self) -> _Saved:
+        attributes = dict(vars(self))
+        outer = None if self._outer is None else self._outer.save()
+        marks = [mark.value for mark in self._watermarks.values()]
+        saved = _Saved(attributes, self._strategy.save(), outer, marks, self._latencies.count)
+        self._work_on_copies()
+        return saved
+
+    def _work_on_copies(self) -> None:
+        """Leave what was there as it was, where that is changed in place."""
+        self._arrived = []
+        if self._counted:
+            self._sorter = self._sorter.copy()
+        if self._ordered is not None:
+            self._ordered = [held.copy() for held in self._ordered]
+
+    def _undo(self, saved: _Saved) -> None:
+        """Put back what was there before the call."""
+        vars(self).update(saved.attributes)
+        self._strategy.undo(saved.strategy)
+        if self._outer is not None and saved.outer is not None:
+            self._outer.undo(saved.outer)
+        for mark, value in zip(self._watermarks.values(), saved.watermarks, strict=True):
+            mark.value = value
+        self._latencies.cut(saved.calls)
+        self._make_makers()
+
+    def _return(self) -> None:
+        """Take back what the call has joined, but not what it has brought."""
+        kept = self._arrived, [mark.value for mark in self._watermarks.values()]
+        self._undo(self._saved)
+        self._work_on_copies()
+        self._arrived = kept[0]
+        for mark, value in zip(self._watermarks.values(), kept[1], strict=True):
+            mark.value = value
 
     # -- joining -------------------------------------------------------------
 
     def _settle(self) -> Results:
         """Join what the watermarks now allow, then release what they no longer need."""
         marks = [self._watermarks[unit.stream.name].value for unit in self._plan.units]
-        results: Results = []
-        if self._counted:
-            released = self._sorter.release(marks)
-            for unit, release in enumerate(released):
-                if release is not None:
-                    results += self._join_release(unit, release, released)
-        if isinstance(self._strategy, Routes):
-            every = self._strategy.complete(range(len(self._plan.queries)))
-            results += self._rows_of_all([(found.query, found.parts, found.count) for found in every])
+        results = self._join_in_order(marks) if self._counted else self._completed()
         if self._outer is not None:
             results += self._close(self._outer, marks)
         self._expire(marks)
@@ -520,24 +534,55 @@ class LiveJoin(Snapshots):
         self._strategy.settle()
         return results
 
+    def _join_all(self, released: list[Release | None]) -> Results:
+        """Join tuples that are next in the order, and make rows of what they complete."""
+        results: Results = []
+        for unit, release in enumerate(released):
+            if release is not None:  # sequence numbers bound what ROWS windows let them meet
+                numbers = None if self._plan.terms else self._numbers(unit, release, released)
+                results += self._join(unit, release.block, numbers, released)
+        return results + self._completed()
+
+    def _completed(self) -> Results:
+        """Make rows of what was found on routes, and has waited for that."""
+        if not isinstance(self._strategy, Routes):
+            return []
+        every = self._strategy.complete(range(len(self._plan.queries)))
+        return self._rows_of_all([(found.query, found.parts, found.count) for found in every])
+
     def _close(self, outer: Outer, marks: list[int]) -> Results:
         """Give out tuples whose windows have closed for good without a match."""
         results: Results = []
         for unit, blocks in outer.close(marks, [self._oldest(unit, marks) for unit in range(len(self._waits))]):
             for block in blocks:
-                rows = np.arange(len(block), dtype=np.int64)
-                places: dict[int, Place] = {unit: Taken(block, rows), 1 - unit: Absent(len(block))}
-                parts, count = self._materialisers[0].sift([places], len(block))
-                table = self._materialisers[0].table(parts, count)
-                if self._ordered is None:
-                    results.append((0, table))
-                elif isinstance(alone := parts[0][unit], Taken):  # its time is when its window closed
-                    age = self._waits[unit].age
-                    late = min(INT64_MAX, min(marks)) if age is None else age + 1
-                    times = np.full(count, late) if age is None else np.minimum(alone.times, INT64_MAX - late) + late
-                    self._ordered[0].hold(times, table)
+                for table, times in self._rows_alone(unit, block):
+                    if self._ordered is None:
+                        results.append((0, table))
+                    else:  # its time is when its window closed
+                        age = self._waits[unit].age
+                        late = min(INT64_MAX, min(marks)) if age is None else age + 1
+                        closed = (
+                            np.full(len(times), late) if age is None else np.minimum(times, INT64_MAX - late) + late
+                        )
+                        self._ordered[0].hold(closed, table)
         outer.commit()
         return results
+
+    def _rows_alone(self, unit: int, block: Block) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
+        """Yield the rows of tuples without a partner, with their times; tuples that overflow are set aside."""
+        rows = np.arange(len(block), dtype=np.int64)
+        places: dict[int, Place] = {unit: Taken(block, rows), 1 - unit: Absent(len(block))}
+        try:
+            parts, count = self._materialisers[0].sift([places], len(block))
+            alone = parts[0][unit]
+            yield self._materialisers[0].table(parts, count), alone.times if isinstance(alone, Taken) else rows
+        except ArithmeticOverflowError as error:
+            if len(block) == 1:
+                self._set_aside(unit, block.times.tolist(), error)
+                return
+            half = len(block) // 2
+            for part in (block.slice(0, half), block.slice(half, len(block))):
+                yield from self._rows_alone(unit, part)
 
     def _oldest(self, unit: int, marks: list[int]) -> tuple[int | None, int | None]:
         """Return the time and the sequence number before which tuples of ``unit`` meet nothing more."""
@@ -550,30 +595,6 @@ class LiveJoin(Snapshots):
         """Release tuples that no future tuple can meet."""
         for unit, window in enumerate(self._windows):
             window.expire(*self._oldest(unit, marks))
-
-    def _join_release(self, unit: int, release: Release, released: list[Release | None]) -> Results:
-        """Join numbered tuples: sequence numbers bound what ROWS windows let them meet."""
-        block = release.block
-        numbers = None if self._plan.terms else self._numbers(unit, release, released)
-        return self._join(unit, block, numbers, released)
-
-    def _numbers(self, unit: int, release: Release, released: list[Release | None]) -> Numbers:
-        """Return which sequence numbers of the other unit tuples may meet.
-
-        The partners of a tuple are an interval of the other stream's order: from the
-        oldest that still waits in its own window to the last that finds this one waiting.
-        """
-        other = 1 - unit
-        block = release.block
-        size = len(block)
-        low, high = np.full(size, INT64_MIN), np.full(size, INT64_MAX)
-        partner, theirs, mine = released[other], self._waits[other].count, self._waits[unit].count
-        if theirs is not None:
-            low = release.before[other] - theirs
-        if mine is not None and partner is not None and block.numbers is not None:
-            last = np.searchsorted(partner.before[unit], block.numbers + mine, side="right")
-            high = partner.base + last.astype(np.int64) - 1
-        return Numbers(low, high)
 
     def _join(
         self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None = None
@@ -659,30 +680,9 @@ class LiveJoin(Snapshots):
                     for query, met, count in self._outer.meet(places, len(matches)):
                         yield query, [met], count, None
 
-    def _overflow(self, unit: int, block: Block, fault: PairFaultError) -> ArithmeticOverflowError:
-        concerned = {self._plan.terms[term].query for term in fault.terms} or range(len(self._plan.queries))
-        entries = [self._plan.queries[number] for number in sorted(concerned)]
-        where = " or ".join(
-            format_expr(entry.query.where, entry.query.streams)
-            + (f" (query '{entry.name}')" if len(self._plan.queries) > 1 else "")
-            for entry in entries
-            if entry.query.where is not None
-        )
-        met = "" if self._plan.terms else f" {self._plan.units[1 - unit].stream.alias}"
-        alias = self._plan.units[unit].stream.alias
-        if self._plan.terms:  # it was a combination that probed, not a tuple of the block
-            pair = f"a tuple that came after one of {alias}, and "
-        else:
-            pair = f"the tuple of {alias} at time {int(block.times[fault.probe])} and "
-        return ArithmeticOverflowError(
-            f"integer arithmetic in WHERE {where} left the 64-bit range for {pair}"
-            f"the tuple of{met} at time {int(fault.window.times[fault.row])} (ticks). The batch was not taken. "
-            f"Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
-        )
-
-    def _hand_out(self, results: Results, began: float) -> list[pa.Table]:
-        """Return the results of each query in one table."""
-        found: dict[int, list[pa.Table]] = {0: self._owed} if self._owed else {}
+    def _hand_out(self, results: Results, began: float) -> Found:
+        """Return the results of each query in one table, as users get them; tell those who have subscribed."""
+        found: dict[int, list[pa.Table]] = {0: list(self._owed)} if self._owed else {}
         self._owed = []
         for query, table in results:
             found.setdefault(query, []).append(table)
@@ -694,12 +694,32 @@ class LiveJoin(Snapshots):
             if parts:
                 tables[query] = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
                 self._results += tables[query].num_rows
-        self._latencies.add(clock.perf_counter() - began)
         for callback in tuple(self._listeners):
             for entry, table in zip(self._plan.queries, tables, strict=True):
                 if table.num_rows:
                     callback(entry.name, table)
-        return tables
+        named = self._named(tables)
+        self._latencies.add(clock.perf_counter() - began)
+        return named
+
+    @abstractmethod
+    def _named(self, tables: list[pa.Table]) -> Found:
+        """Return the results of each query as users get them."""
+
+
+class _Saved(NamedTuple):
+    """What a call may change: attributes that are replaced, and marks of what is changed in place."""
+
+    attributes: dict[str, Any]
+    strategy: Any
+    outer: Any
+    watermarks: list[int]
+    calls: int
+
+
+def _more(counts: dict[str, int], stream: str, count: int) -> dict[str, int]:
+    """Return ``counts`` with ``count`` more for ``stream``."""
+    return {**counts, stream: counts[stream] + count}
 
 
 def _ends_of(ticks: npt.NDArray[np.int64]) -> tuple[int, int]:

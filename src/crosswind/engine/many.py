@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crosswind.engine.inorder import Results
 from crosswind.engine.intake import Intake
-from crosswind.engine.live import LiveJoin, Results
+from crosswind.engine.live import LiveJoin
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outlet import Outlet
 from crosswind.engine.relaying import Relaying, same_units
@@ -30,7 +31,7 @@ Replan = tuple[Plan, dict[str, int]]
 """A plan, and the lateness of its streams in ticks."""
 
 
-class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
+class ManyJoin(LiveJoin[dict[str, pa.Table]], Outlet[dict[str, pa.Table]]):
     """Many window joins that share streams, windows and comparisons; made by :func:`crosswind.open`.
 
     Every call returns the results it completed, by the name of the query. Queries may be
@@ -88,19 +89,19 @@ class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
         -----
         If an error is raised, the batch has not been taken and the join is as it was.
         """
-        return self._named(self._push(stream, batch))
+        return self._push(stream, batch)
 
     def advance(self, stream: str, watermark: Any) -> dict[str, pa.Table]:
         """Say that no tuple of ``stream`` older than ``watermark`` will come; see :meth:`Join.advance`."""
-        return self._named(self._advance(stream, watermark))
+        return self._advance(stream, watermark)
 
     def advance_to(self, ticks: int) -> dict[str, pa.Table]:
         """Say that no tuple of any stream older than ``ticks`` of the common time axis will come."""
-        return self._named(self._advance_to(ticks))
+        return self._advance_to(ticks)
 
     def finish(self) -> dict[str, pa.Table]:
         """Say that no stream will bring anything more; return the last results and close."""
-        return self._named(self._finish())
+        return self._finish()
 
     def add(self, name: str, sql: str) -> None:
         """Let another query run along.
@@ -119,7 +120,7 @@ class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
         self._check_open()
         if name in self.queries:
             raise InputError(f"the join has a query '{name}' already; give the new one another name, or drop that one.")
-        self._change({**self.queries, name: sql}, {**self._since, name: self._newest})
+        self._call(self._change, {**self.queries, name: sql}, {**self._since, name: self._newest})
 
     def drop(self, name: str) -> None:
         """Let a query run no longer; what only it needed is released. The others go on."""
@@ -132,7 +133,7 @@ class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
         if len(known) == 1:
             raise InputError(f"'{name}' is the only query of the join; close the join instead.")
         rest = {other: text for other, text in known.items() if other != name}
-        self._change(rest, {other: since for other, since in self._since.items() if other != name})
+        self._call(self._change, rest, {other: since for other, since in self._since.items() if other != name})
 
     def _tables(self, found: dict[str, pa.Table]) -> list[pa.Table]:
         return [table for table in found.values() if table.num_rows]
@@ -152,26 +153,20 @@ class ManyJoin(LiveJoin, Outlet[dict[str, pa.Table]]):
             raise UnsupportedError(
                 "the new set of queries measures time in another unit than the join does; open a new join for it."
             )
-        saved = dict(vars(self))
         waiting = (self._plan, self._intakes, self._strategy, self._sorter, self._counted)
-        names = [entry.name for entry in self._plan.queries]
+        held = None if self._ordered is None else dict(zip(self.queries, self._ordered, strict=True))
         self._since = since
-        try:
-            self._adopt(plan)
-            self._move_in(*waiting)
-        except BaseException:
-            vars(self).update(saved)
-            raise
-        waiting[2].end()
-        if self._ordered is not None:
-            held = dict(zip(names, self._ordered, strict=True))
+        self._adopt(plan)
+        self._move_in(*waiting)
+        if held is not None:
             self._ordered = [held.get(q.name) or OrderedOutput(self.schema[q.name]) for q in plan.queries]
-        for stream in self._schemas:
-            self._watermarks.setdefault(stream, Watermark(lateness[stream]))
-            for counter in (self._tuples_in, self._late, self._rejected, self._shed):
-                counter.setdefault(stream, 0)
-            self._late_tables.setdefault(stream, [])
-        self._watermarks = {name: mark for name, mark in self._watermarks.items() if name in self._schemas}
+        known = self._watermarks
+        self._watermarks = {name: known.get(name) or Watermark(lateness[name]) for name in self._schemas}
+        nothing = dict.fromkeys(self._schemas, 0)
+        self._tuples_in, self._late = {**nothing, **self._tuples_in}, {**nothing, **self._late}
+        self._rejected, self._shed = {**nothing, **self._rejected}, {**nothing, **self._shed}
+        self._late_tables = {**{name: [] for name in self._schemas}, **self._late_tables}
+        waiting[2].end()
 
     def _move_in(
         self, plan: Plan, intakes: list[Intake], strategy: Strategy | Routes, sorter: Sorter, numbered: bool

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crosswind.io.snapshot import RESULT_TIME
+from crosswind.window.vector import take_rows
 
 __all__ = ["OrderedOutput"]
 
@@ -43,8 +44,8 @@ class OrderedOutput:
         if not count:
             return []
         rest = np.sort(order[count:])
-        self._held = [(times[rest], table.take(pa.array(rest)))] if len(rest) else []
-        return [table.take(pa.array(order[:count]))]
+        self._held = [(times[rest], take_rows(table, rest))] if len(rest) else []
+        return [take_rows(table, order[:count])]
 
     def pack(self) -> pa.Table:
         """Return what is held, with its times, for a snapshot."""

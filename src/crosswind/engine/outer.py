@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from crosswind.engine.intake import Intake
 from crosswind.engine.result import Member
-from crosswind.engine.unmatched import Unmatched
+from crosswind.engine.unmatched import Unmatched, UnmatchedMark
 from crosswind.plan.compile import Plan
 from crosswind.plan.physical import Storage
 from crosswind.window.arrival import END
@@ -32,7 +32,6 @@ class Outer:
     def __init__(self, kind: str, intakes: list[Intake]) -> None:
         self._kind = kind
         self._waiting = {unit: Unmatched(intakes[unit].serial_at) for unit in _PRESERVED[kind]}
-        self._saved: dict[int, int] = {}
 
     @classmethod
     def of(cls, plan: Plan, intakes: list[Intake]) -> Outer | None:
@@ -67,14 +66,14 @@ class Outer:
             if closed and self._kind != "semi":
                 yield unit, closed
 
-    def save(self) -> None:
-        """Begin a call that may have to be undone."""
-        self._saved = {unit: waiting.save() for unit, waiting in self._waiting.items()}
+    def save(self) -> dict[int, UnmatchedMark]:
+        """Begin a call; return what :meth:`undo` needs."""
+        return {unit: waiting.save() for unit, waiting in self._waiting.items()}
 
-    def undo(self) -> None:
-        """Put back what was there when the call began."""
+    def undo(self, marks: dict[int, UnmatchedMark]) -> None:
+        """Put back what was there when the call began; harmless if repeated."""
         for unit, waiting in self._waiting.items():
-            waiting.undo(self._saved[unit])
+            waiting.undo(marks[unit])
 
     def commit(self) -> None:
         """End a call that went well."""

@@ -100,9 +100,9 @@ class Outlet(ABC, Generic[Found]):
     def subscribe(self, callback: Callable[[str, pa.Table], None]) -> Callable[[], None]:
         """Call ``callback(query, table)`` with results whenever a call completes some; return how to stop that.
 
-        ``query`` is the name of the query, ``"query"`` if it has none. The batch has been
-        taken when the callback is called: an error that it raises comes out of ``push``,
-        but does not undo it.
+        ``query`` is the name of the query, ``"query"`` if it has none. A callback that raises
+        refuses the call: its error comes out of ``push``, the batch is not taken, and when it is pushed
+        again its results are told again. A callback must not call the join itself.
         """
         self._listeners.append(callback)
 

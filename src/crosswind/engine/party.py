@@ -45,9 +45,10 @@ class Party:
 
     def __init__(self, sides: tuple[int, int], findings: Sequence[Sequence[Findings]]) -> None:
         self._sides = sides
-        self._findings = findings
+        self.findings = findings
         self._alone = cell.ALONE
         self._pool: ThreadPoolExecutor | None = None
+        self._going: Sequence[Journey] = ()
         self._done: list[tuple[float, int]] = [(0.0, 0)] * len(findings)
         self._found = [0] * len(findings)
 
@@ -59,26 +60,20 @@ class Party:
             return False
         for journey in journeys[1:]:
             journey.attune(block)
-        before = [sum(f.count for f in findings) for findings in self._findings]
+        before = [sum(f.count for f in findings) for findings in self.findings]
         cursors = np.zeros((columns, len(masks)), dtype=np.int64)
         step = max(_PORTION_MIN, -(-len(block) // (_PORTIONS * rows)))
         tasks: list[Future[None]] = []
-        try:
-            for k, journey in enumerate(journeys):
-                journey.take_share(k % columns, columns)
-                if k:
-                    shared = cursors[k % columns]
-                    tasks.append(self._threads().submit(journey.follow_share, block, masks, turn, shared, step))
-            journeys[0].follow_share(block, masks, turn, cursors[0], step)
-        except BaseException:
-            for journey in journeys:
-                journey.cancelled = True
-            raise
-        finally:
-            wait(tasks)
-            for journey in journeys:
-                journey.take_share(0, 1)
-                journey.cancelled = False
+        self._going = journeys
+        for k, journey in enumerate(journeys):
+            journey.take_share(k % columns, columns)
+            if k:
+                shared = cursors[k % columns]
+                tasks.append(self._threads().submit(journey.follow_share, block, masks, turn, shared, step))
+        journeys[0].follow_share(block, masks, turn, cursors[0], step)
+        wait(tasks)
+        for journey in journeys:
+            journey.take_share(0, 1)
         for task in tasks:
             task.result()
         journeys[0].note_pace(sum(journey.busy_s for journey in journeys), len(block))
@@ -87,7 +82,7 @@ class Party:
             busy, done = self._done[k]
             self._done[k] = (busy + journey.busy_s, done + journey.tasks)
             journey.busy_s, journey.tasks = 0.0, 0
-            self._found[k] += sum(f.count for f in self._findings[k]) - before[k]
+            self._found[k] += sum(f.count for f in self.findings[k]) - before[k]
         return True
 
     def _shares(self, journey: Journey, tuples: int) -> tuple[int, int]:
@@ -103,12 +98,18 @@ class Party:
 
     def _threads(self) -> ThreadPoolExecutor:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(len(self._findings) - 1, "crosswind-party")
+            self._pool = ThreadPoolExecutor(len(self.findings) - 1, "crosswind-party")
         return self._pool
 
     def shifts(self) -> tuple[Shift, ...]:
         """Return what each worker has done."""
         return tuple(Shift(busy, done, found) for (busy, done), found in zip(self._done, self._found, strict=True))
+
+    def undo(self) -> None:
+        """Wait until nobody is at work any more for a call that was broken off."""
+        for journey in self._going:
+            journey.cancelled = True
+        self.end()
 
     def end(self) -> None:
         """End all workers; harmless if repeated."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosswind.window.block import Block
-from crosswind.window.join_window import JoinWindow, Mark
+from crosswind.window.join_window import JoinWindow
 from crosswind.window.vector import address
 
 __all__ = ["PipeWindow"]
@@ -59,13 +59,13 @@ class PipeWindow:
         self._oldest_time = oldest_time
         return 0
 
-    def mark(self) -> Mark:
-        """Return where the window ends, for :meth:`cut`."""
-        return self.content.mark()
+    def mark(self) -> int | None:
+        """Return what may go, for :meth:`cut`."""
+        return self._oldest_time
 
-    def cut(self, mark: Mark) -> None:
-        """Forget what was appended since ``mark``."""
-        self.content.cut(mark)
+    def cut(self, mark: int | None) -> None:
+        """Put back what may go; no tuple may have entered the row since ``mark``."""
+        self._oldest_time = mark
 
     # -- chunks --------------------------------------------------------------
 

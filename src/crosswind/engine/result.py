@@ -23,7 +23,7 @@ from crosswind.query.tree import Column, Expr, Literal
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.replicas import Joint
-from crosswind.window.vector import Layout, Vector, address
+from crosswind.window.vector import Layout, Vector, address, take_rows
 
 __all__ = ["Absent", "Found", "Materialiser", "Member", "Part", "Place", "Taken", "gather", "pair_of", "tables"]
 
@@ -259,7 +259,7 @@ def _gather_opaque(
     used, place = np.unique(which, return_inverse=True)
     parts = [residents.items[w].column(column).arrow for w in used]
     starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
-    return Vector(layout, np.empty(0), arrow=_chained(parts).take(pa.array(starts[place] + rows)))
+    return Vector(layout, np.empty(0), arrow=take_rows(_chained(parts), starts[place] + rows))
 
 
 class Materialiser:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -106,15 +107,24 @@ class Routes(AtOnce):
         self._banks = [tuple(range(at, min(at + _BANK, len(plan.terms)))) for at in range(0, len(plan.terms), _BANK)]
         self._always = [{bank: self._bits_of(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
         self._later = [{bank: self._later_terms(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
-        self._turn: Turn | None = None
         self.orders = Orders(plan, intakes, self.windows)
         self._came, self._made = [0] * len(intakes), [0] * len(intakes)
-        workers = max(1, sides[0]) * sides[1]
-        self._findings = [[Findings(entry.units) for entry in plan.queries] for _ in range(workers)]
-        self._party = Party(sides, self._findings) if workers > 1 else None
+        self._sides = sides
+        self._party: Party | None = None
+        self._newest = [-1] * len(intakes)
+        self._derive()
+
+    def _derive(self) -> None:
+        """Make what is only derived from plan and windows: who looks for what, and room for what is found."""
+        workers = max(1, self._sides[0]) * self._sides[1]
+        self._turn: Turn | None = None
+        self._findings = [[Findings(entry.units) for entry in self._plan.queries] for _ in range(workers)]
+        if self._party is not None:
+            self._party.findings = self._findings
+        elif workers > 1:
+            self._party = Party(self._sides, self._findings)
         self._stands: list[Stand] = []
         self._pairs: list[Pairs] = []
-        self._newest = [-1] * len(intakes)
         self._combined: Block | None = None
         self._journeys = self._plan_hops()
 
@@ -197,13 +207,13 @@ class Routes(AtOnce):
 
     def _provide(self, unit: int, wanted: dict[_Name, tuple[int, ...]]) -> None:
         """See to it that there are copies of the window of ``unit`` by the keys that are wanted; at least one."""
-        copies = self._copies[unit]
         for name, own in wanted.items():
+            copies = self._copies[unit]
             before = copies[name][1] if name in copies else ()
             more = tuple(k for k in own if k not in before)
             if name not in copies or more:
                 self._copy(unit, name, (*before, *more))
-        if not copies:
+        if not self._copies[unit]:
             self._copy(unit, (frozenset(), False), ())
 
     def _copy(self, unit: int, name: _Name, own: tuple[int, ...]) -> None:
@@ -218,7 +228,7 @@ class Routes(AtOnce):
             index.link()
         capacity = _capacity(self._basic_window, self._waits[unit], linked)
         number = self.windows[unit].add(own, index, capacity, link_tuples if linked else None)
-        self._copies[unit][name] = (number, own, index)
+        self._copies[unit] = {**self._copies[unit], name: (number, own, index)}
 
     def _hopping(self, hops: tuple[Hop, ...], bank: tuple[int, ...]) -> list[Hopping]:
         made = []
@@ -260,18 +270,18 @@ class Routes(AtOnce):
                     yield self._taken(query)
                     break
 
-    def entered(self) -> None:
+    def save(self) -> Any:
         """Note that a call has begun."""
-        for pairs in self._pairs:
-            pairs.mark()
+        return [window.mark() for window in self.windows], list(self._copies), list(self._newest)
 
-    def forget(self) -> None:
-        """Forget what was found in a call that failed, and has not been yielded."""
-        for pairs in self._pairs:
-            pairs.cut()
-        for mine in self._findings:
-            for findings in mine:
-                findings.take()
+    def undo(self, saved: Any) -> None:
+        """Be again what this was at :meth:`save`; workers that are still at it are waited for."""
+        if self._party is not None:
+            self._party.undo()
+        marks, copies, newest = saved
+        super().undo(marks)
+        self._copies, self._newest = list(copies), list(newest)
+        self._derive()
 
     def _is_large(self, query: int) -> bool:
         return any(findings[query].is_large for findings in self._findings)

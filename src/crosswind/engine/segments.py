@@ -33,6 +33,14 @@ class _Horizon:
     number: int | None
 
 
+class SegmentedMark(NamedTuple):
+    """A window in segments as it was: which segment is next, what may go, and the segments."""
+
+    next: int
+    horizon: _Horizon
+    segments: list[Mark]
+
+
 class SegmentedWindow:
     """A window whose tuples wait in several segments.
 
@@ -92,8 +100,8 @@ class SegmentedWindow:
         """Note what may go; it goes when all who share a segment have seen that. Returns 0: nothing yet."""
         horizon = _Horizon(oldest_time, oldest_number)
         if horizon != self._horizons[self.generation]:
+            self._horizons[self.generation + 1] = horizon
             self.generation += 1
-            self._horizons[self.generation] = horizon
         return 0
 
     def is_due(self, segment: int) -> bool:
@@ -122,12 +130,16 @@ class SegmentedWindow:
         for segment in self.segments:
             segment.clear()
 
-    def mark(self) -> tuple[int, list[Mark]]:
-        """Return where the window ends, for :meth:`cut`."""
-        return self._next, [segment.mark() for segment in self.segments]
+    def mark(self) -> SegmentedMark:
+        """Return the window as it is, for :meth:`cut`."""
+        return SegmentedMark(self._next, self._horizons[self.generation], [s.mark() for s in self.segments])
 
-    def cut(self, mark: tuple[int, list[Mark]]) -> None:
-        """Forget what was appended since ``mark``."""
-        self._next, marks = mark
-        for segment, place in zip(self.segments, marks, strict=True):
+    def cut(self, mark: SegmentedMark) -> None:
+        """Be again what the window was at ``mark``; harmless if repeated.
+
+        Horizons that workers may have seen keep their numbers: the old horizon gets a new one.
+        """
+        self._next = mark.next
+        for segment, place in zip(self.segments, mark.segments, strict=True):
             segment.cut(place)
+        self.generation, self._horizons = self.generation + 1, {self.generation + 1: mark.horizon}

@@ -23,6 +23,7 @@ from crosswind.plan.compile import Plan, compile_plan
 from crosswind.plan.cost import curve_of
 from crosswind.query import parse, parse_duration
 from crosswind.query.tree import Query
+from crosswind.window.vector import take_rows
 
 __all__ = ["ENGINES", "INDEXES", "choose", "lateness_of", "open", "open_plan", "parse_queries", "plan_for", "run"]
 
@@ -375,7 +376,7 @@ def _span(plan: Plan, given: Any) -> int:
     return plan.axis.ticks(length, is_seconds=is_seconds)
 
 
-def _replay(join: LiveJoin, tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+def _replay(join: LiveJoin[Any], tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
     """Yield chunks of the tables in time order, so that nothing is late and windows stay small."""
     sorted_tables: dict[str, tuple[pa.Table, np.ndarray[Any, Any]]] = {}
     for stream in join.streams:
@@ -387,7 +388,7 @@ def _replay(join: LiveJoin, tables: Mapping[str, pa.Table]) -> Iterator[tuple[st
             ticks = np.where(missing, np.iinfo(np.int64).min, ticks)  # first: rejected whatever the watermark
         if len(ticks) and np.any(ticks[1:] < ticks[:-1]):
             order = np.argsort(ticks, kind="stable")
-            table, ticks = table.take(pa.array(order)), ticks[order]
+            table, ticks = take_rows(table, order), ticks[order]
         sorted_tables[stream] = (table, ticks)
     at = dict.fromkeys(sorted_tables, 0)
     while any(at[stream] < len(ticks) for stream, (_, ticks) in sorted_tables.items()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +16,7 @@ from crosswind.engine.outer import Outer
 from crosswind.engine.result import Materialiser
 from crosswind.engine.routes import Routes
 from crosswind.engine.strategy import Late, Strategy
+from crosswind.engine.transaction import Transaction
 from crosswind.io.snapshot import Snapshot, SnapshotSchema, read_snapshot, write_snapshot
 from crosswind.plan.compile import Plan
 from crosswind.window.arrival import Sorter, Watermark
@@ -23,7 +24,7 @@ from crosswind.window.arrival import Sorter, Watermark
 __all__ = ["Snapshots"]
 
 
-class Snapshots(ABC):
+class Snapshots(Transaction):
     """The part of a live join that writes its state, and takes over one that was written."""
 
     _plan: Plan
@@ -54,7 +55,10 @@ class Snapshots(ABC):
     def snapshot(self) -> bytes:
         """Return the state of the join as bytes, for ``crosswind.open(..., restore=)``."""
         self._check_open()
-        self._owed += [table for _, table in self._met_late(self._strategy.drain())]
+        return self._call(self._snapshot)
+
+    def _snapshot(self) -> bytes:
+        self._owed = self._owed + [table for _, table in self._met_late(self._strategy.drain())]
         snapshot = Snapshot(self._about(), owed=list(self._owed))
         for unit, window in enumerate(self._strategy.windows):
             snapshot.blocks["window", unit] = window.blocks()
@@ -86,13 +90,7 @@ class Snapshots(ABC):
         What is damaged or belongs to another join is refused before anything has changed.
         """
         self._check_open()
-        snapshot = read_snapshot(state, self._snapshot_schema())
-        try:
-            self._take_over(snapshot)
-        except BaseException:  # memory ran out, or an interrupt: half of it must not be used
-            self._closed = "closed, since a restore broke off half-way,"
-            self._strategy.close()
-            raise
+        self._call(self._take_over, read_snapshot(state, self._snapshot_schema()))
 
     def _snapshot_schema(self) -> SnapshotSchema:
         """Return what a snapshot must be like to fit this join."""
@@ -110,13 +108,14 @@ class Snapshots(ABC):
     def _take_over(self, snapshot: Snapshot) -> None:
         """Go on with the state in ``snapshot``, which is known to fit."""
         about = snapshot.about
+        self._sorter = self._sorter.copy()
         self._recall(about)
         for name, value in about["watermarks"].items():
             self._watermarks[name].advance(value)
         self._sorter.counts = list(about["counts"])
         self._tuples_in, self._late, self._rejected = about["tuples_in"], about["late"], about["rejected"]
-        self._shed |= about["shed"]
-        self._owed += snapshot.owed
+        self._shed = {**self._shed, **about["shed"]}
+        self._owed = self._owed + snapshot.owed
         self._results = about["results"]
         for (place, unit), blocks in snapshot.blocks.items():
             for block in blocks:
@@ -131,7 +130,7 @@ class Snapshots(ABC):
         for held, table in zip(self._ordered or (), snapshot.pending or (), strict=True):
             held.unpack(table)
 
-    def _recall(self, about: dict[str, Any]) -> None:  # noqa: B027 - one query has nothing to recall
+    def _recall(self, about: dict[str, Any]) -> None:
         """Take over what a snapshot says of the queries, before its tuples."""
 
     def _identity(self) -> str:

@@ -31,13 +31,12 @@ class Pairs:
         self.words = np.zeros(4, dtype=np.int64)
         self.at = address(self.words)
         self._make_room(PAIRS_ROOM)
-        self._mark = 0
         self._tidy_from = PAIRS_ROOM
         self.start(newest)
 
     def start(self, newest: Sequence[int]) -> None:
         """Begin anew: with pairs of tuples that come after the ``newest`` of each unit."""
-        self.words[2] = self._mark = 0
+        self.words[2] = 0
         self._since = tuple(newest[unit] + 1 for unit in self.units)
         self._is_whole = True
 
@@ -56,14 +55,6 @@ class Pairs:
         self._matrix[:, :count] = matrix[:, :count]
         self.words[2] = count
 
-    def mark(self) -> None:
-        """Note that a call has begun."""
-        self._mark = int(self.words[2])
-
-    def cut(self) -> None:
-        """Forget the pairs of a call that failed."""
-        self.words[2] = min(self._mark, int(self.words[2]))
-
     def tidy(self, oldest: tuple[int, int], newest: Sequence[int]) -> None:
         """Forget pairs of tuples that are gone."""
         count = int(self.words[2])
@@ -75,7 +66,6 @@ class Pairs:
             self._matrix[:, : left.shape[1]] = left
             self.words[2] = left.shape[1]
             self._tidy_from = 2 * left.shape[1] + PAIRS_ROOM
-        self._mark = int(self.words[2])
 
     def _make_room(self, room: int) -> None:
         self._matrix = np.zeros((3, room), dtype=np.int64)

@@ -88,8 +88,12 @@ class Latencies:
     def add(self, seconds: float) -> None:
         """Note one call."""
         self.seconds.append(seconds)
-        self.count += 1
-        self.total_s += seconds
+        self.count, self.total_s = self.count + 1, self.total_s + seconds
+
+    def cut(self, count: int) -> None:
+        """Forget what was noted after the first ``count`` calls: at most one."""
+        if self.count > count:
+            self.count, self.total_s = count, self.total_s - self.seconds.pop()
 
     def quantiles_ms(self) -> dict[str, float]:
         """Return p50, p95, p99 and max in milliseconds (empty before the first call)."""

@@ -77,6 +77,9 @@ class PairFaultError(Exception):
         self.terms: tuple[int, ...] = ()
 
 
+_READ_STILL: list[Any] = []
+"""Windows of closed joins with a worker that would not end: they are kept as long as the process runs."""
+
 RowMaker = Callable[[int, Block, Matches], Any]
 """Makes the rows of matches, given the probing unit and its block."""
 
@@ -94,10 +97,10 @@ class Window(Protocol):
         """Let go of what lies wholly before both limits."""
 
     def mark(self) -> Any:
-        """Return where the window ends, for :meth:`cut`."""
+        """Return the window as it is, for :meth:`cut`."""
 
     def cut(self, mark: Any) -> None:
-        """Forget what was inserted since ``mark``."""
+        """Be again what the window was at ``mark``; harmless if repeated."""
 
     def blocks(self) -> list[Block]:
         """Return the tuples."""
@@ -143,8 +146,25 @@ class AtOnce:
         for window in self.windows:
             window.settle()
 
-    def entered(self) -> None:
-        """Note that a call has begun."""
+    def save(self) -> Any:
+        """Note that a call has begun; return what :meth:`undo` needs."""
+        return [window.mark() for window in self.windows]
+
+    def undo(self, saved: Any) -> None:
+        """Be again what this was at :meth:`save`; harmless if repeated, or broken off and repeated.
+
+        Whatever is only derived from the windows is made anew: nobody knows in which state it was left.
+        """
+        for window, mark in zip(self.windows, saved, strict=True):
+            window.cut(mark)
+
+    def check(self) -> None:
+        """Raise WorkerError if the join cannot go on."""
+
+    @property
+    def alive(self) -> int:
+        """How many threads of its own are running."""
+        return 0
 
     def shifts(self) -> tuple[Shift, ...]:
         """Return what workers have done: there are none but the caller."""
@@ -156,6 +176,9 @@ class AtOnce:
     def close(self) -> None:
         """End all workers and release the windows."""
         self.end()
+        if self.alive:
+            _READ_STILL.append(self.windows)
+            return
         for window in self.windows:
             window.clear()
 
@@ -195,10 +218,16 @@ class Strategy(Protocol):
         """Let tuples of ``unit`` wait that have met all others that do."""
 
     def settle(self) -> None:
-        """Arrange and merge what has been sealed; called when a push is past all errors."""
+        """Arrange and merge what has been sealed."""
 
-    def entered(self) -> None:
-        """Note that a call of the join has begun."""
+    def save(self) -> Any:
+        """Note that a call of the join has begun; return what :meth:`undo` needs."""
+
+    def undo(self, saved: Any) -> None:
+        """Be again what this was at :meth:`save`; harmless if repeated."""
+
+    def check(self) -> None:
+        """Raise WorkerError if the join cannot go on."""
 
     def shifts(self) -> tuple[Shift, ...]:
         """Return what each worker has done so far."""

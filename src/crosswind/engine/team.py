@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
 from crosswind.engine.inquiry import Inquiry
 from crosswind.engine.strategy import Matches, PairFaultError, RowMaker, Shift
 from crosswind.engine.workers import Crew, Posted, cores
-from crosswind.errors import WorkerError
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import address
 
@@ -23,24 +21,24 @@ _ASIDE = 4096
 _WORKERS_A_MAKER = 4
 """Workers to one such thread: rows take a fraction of the search, and with fewer workers the caller makes them."""
 
-_GIVE_UP_S = 30.0
-"""How long workers may take to give a task up; the slice they are in takes far less."""
-
 
 class Team:
     """Lets a crew answer inquiries.
 
     Parameters
     ----------
-    crew : Crew
-        The workers.
+    hire : callable
+        Returns a crew. When an inquiry is broken off its crew is dismissed, and another one hired.
     """
 
-    def __init__(self, crew: Crew) -> None:
-        self.crew = crew
+    def __init__(self, hire: Callable[[], Crew]) -> None:
+        self._hire = hire
+        self.crew = hire()
         self.maker: RowMaker | None = None
         self._threads: ThreadPoolExecutor | None = None
-        self._makers = min(crew.count, cores()) // _WORKERS_A_MAKER
+        self._makers = min(self.crew.count, cores()) // _WORKERS_A_MAKER
+        self._asked: tuple[Inquiry, Sequence[Residents]] | None = None
+        self._past: list[Shift] = []
 
     def answer(
         self,
@@ -72,35 +70,31 @@ class Team:
 
         notice = np.array([*seen, *tasks], dtype=np.int64)
         inquiry.kept.append(notice)
-        waiting, fault = 0, None
+        waiting, fault = sum(count for _, count in lanes), None
         making: list[Future[Matches]] = []
         self.crew.check()
-        try:
-            for lane, count in lanes:
-                waiting += count
-                self.crew.send(lane, Message.TASK, address(notice))
-            while waiting:
-                posted = self.crew.post()
-                if posted.kind == Message.DONE:
-                    waiting -= 1
-                elif posted.kind == Message.FAULT:
-                    fault = fault or posted
-                    self.crew.cancel(True)
-                elif fault is None and self.maker is not None and posted.b >= _ASIDE and self._makers:
-                    making.append(self._pool().submit(self._make, unit, inquiry, posted, residents[posted.c]))
-                else:
-                    if fault is None:
-                        found = self.crew.matches(posted.worker, posted.a, posted.b)
-                        yield Matches(residents[posted.c], *found)
-                    self.crew.give_back(posted.worker, posted.a)
-            for made in making:
-                yield made.result()
-        finally:
-            wait(making)
-            if waiting:
-                self._give_up(waiting)
-            elif fault is not None:
-                self.crew.cancel(False)
+        self._asked = inquiry, residents  # until all have answered: workers read that, also if this is broken off
+        for lane, _ in lanes:
+            self.crew.send(lane, Message.TASK, address(notice))
+        while waiting:
+            posted = self.crew.post()
+            if posted.kind == Message.DONE:
+                waiting -= 1
+            elif posted.kind == Message.FAULT:
+                fault = fault or posted
+                self.crew.cancel(True)
+            elif fault is None and self.maker is not None and posted.b >= _ASIDE and self._makers:
+                making.append(self._pool().submit(self._make, unit, inquiry, posted, residents[posted.c]))
+            else:
+                if fault is None:
+                    found = self.crew.matches(posted.worker, posted.a, posted.b)
+                    yield Matches(residents[posted.c], *found)
+                self.crew.give_back(posted.worker, posted.a)
+        for made in making:
+            yield made.result()
+        if fault is not None:
+            self.crew.cancel(False)
+        self._asked = None
         if fault is not None:
             raise _pair_fault(fault, residents)
 
@@ -125,33 +119,34 @@ class Team:
         for _ in self.answer(0, nothing, [0] * self.crew.count, lanes, [], seen):
             pass
 
-    def _give_up(self, waiting: int) -> None:
-        """Call the workers off, and wait until all have stopped reading what the inquiry is about."""
-        from crosswind.kernel.crew import Message
-
-        self.crew.cancel(True)
-        until = time.monotonic() + _GIVE_UP_S
-        try:
-            while waiting and time.monotonic() < until:
-                waiting -= self.crew.post().kind == Message.DONE
-        except WorkerError:
+    def undo(self) -> None:
+        """End an inquiry that was broken off: nobody reads windows any more, and a new crew is ready."""
+        if self._asked is None and not self.crew.is_stopped:
             return
-        finally:
-            if waiting:
-                self.crew.fail("the workers could not be called off when a push was given up.")
-        self.crew.free_buffers()
-        self.crew.cancel(False)
+        self._end_makers()
+        self._past = list(self.shifts())
+        self.crew.dismiss()
+        self.crew = self._hire()
+        self._asked = None
 
     def shifts(self) -> tuple[Shift, ...]:
         """Return what each worker has done so far."""
-        return tuple(self.crew.shifts())
+        past = self._past or [Shift(0.0, 0, 0)] * self.crew.count
+        return tuple(
+            Shift(now.busy_s + then.busy_s, now.tasks + then.tasks, now.matches + then.matches)
+            for now, then in zip(self.crew.shifts(), past, strict=True)
+        )
+
+    def _end_makers(self) -> None:
+        """Wait for the threads that make rows, and let them go."""
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+            self._threads = None
 
     def close(self) -> None:
         """End the workers."""
         self.crew.stop()
-        if self._threads is not None:
-            self._threads.shutdown()
-            self._threads = None
+        self._end_makers()
 
 
 def _pair_fault(fault: Posted, residents: Sequence[Residents]) -> PairFaultError:

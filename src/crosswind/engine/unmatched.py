@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from crosswind.window.block import Block, concat_blocks
 
-__all__ = ["Unmatched"]
+__all__ = ["Unmatched", "UnmatchedMark"]
 
 _Ints = npt.NDArray[np.int64]
 _SHELF = 4096
@@ -48,6 +49,27 @@ class _Shelf:
             self.blocks = [concat_blocks(self.blocks)]
         return self.blocks[0]
 
+    def mark(self) -> _ShelfMark:
+        return self.blocks, len(self.blocks), self.length, self.time_min, self.state
+
+    def cut(self, mark: _ShelfMark) -> None:
+        self.blocks, count, self.length, self.time_min, self.state = mark
+        del self.blocks[count:]
+        self.state[self.length :] = 0
+
+
+_ShelfMark = tuple[list[Block], int, int, int, npt.NDArray[np.uint8]]
+_Changes = list[tuple[_Shelf, _Ints, int]]
+
+
+class UnmatchedMark(NamedTuple):
+    """The tuples of a unit as they were when a call began, and the flags that were set since."""
+
+    serial: int
+    shelves: list[_Shelf]
+    last: _ShelfMark | None
+    changes: _Changes
+
 
 class Unmatched:
     """The tuples of one unit whose windows have not closed.
@@ -62,7 +84,7 @@ class Unmatched:
         self.column = column
         self.serial = 0
         self._shelves: list[_Shelf] = []
-        self._changes: list[tuple[_Shelf, _Ints, int]] = []
+        self._changes: _Changes = []
 
     def note(self, block: Block) -> Block:
         """Let the tuples of ``block`` wait here; return them with their serial numbers."""
@@ -78,7 +100,7 @@ class Unmatched:
         last = self._shelves[-1] if self._shelves else None
         if last is None or last.length >= _SHELF or last.first + last.length != first:
             last = _Shelf(first)
-            self._shelves.append(last)
+            self._shelves = [*self._shelves, last]
         last.append(block)
 
     def meet(self, serials: _Ints) -> _Ints:
@@ -96,9 +118,10 @@ class Unmatched:
         return np.sort(np.concatenate(fresh)) if fresh else np.empty(0, dtype=np.int64)
 
     def _set(self, shelf: _Shelf, rows: _Ints, flag: int) -> None:
+        """Set a flag that none of these has."""
         if len(rows):
+            self._changes.append((shelf, rows, flag))  # first: what is noted can be taken back, done or not
             shelf.state[rows] |= np.uint8(flag)
-            self._changes.append((shelf, rows, flag))
 
     def close(self, oldest_time: int | None, oldest_number: int | None) -> list[Block]:
         """Return the tuples whose windows have closed without a match, and forget them.
@@ -125,29 +148,23 @@ class Unmatched:
 
     # -- all or nothing ------------------------------------------------------------
 
-    def save(self) -> int:
-        """Begin a call: what it does can be undone; return what :meth:`undo` needs."""
-        self._changes.clear()
-        return self.serial
+    def save(self) -> UnmatchedMark:
+        """Begin a call; return what :meth:`undo` needs."""
+        self._changes = []
+        last = self._shelves[-1].mark() if self._shelves else None
+        return UnmatchedMark(self.serial, self._shelves, last, self._changes)
 
-    def undo(self, serial: int) -> None:
-        """Put back what was there when the call began."""
-        for shelf, rows, flag in reversed(self._changes):
-            shelf.state[rows] &= np.uint8(255 - flag)
-        self._changes.clear()
-        while self._shelves and self._shelves[-1].first >= serial:
-            self._shelves.pop()
-        if self._shelves and self.serial > serial:
-            shelf = self._shelves[-1]
-            keep = serial - shelf.first
-            block = shelf.whole().take(np.arange(keep, dtype=np.int64))
-            shelf.blocks, shelf.length = [block], keep
-            shelf.state[keep:] = 0
-        self.serial = serial
+    def undo(self, mark: UnmatchedMark) -> None:
+        """Put back what was there when the call began; harmless if repeated."""
+        self.serial, self._shelves = mark.serial, mark.shelves
+        if mark.last is not None:
+            self._shelves[-1].cut(mark.last)
+        for shelf, rows, flag in mark.changes:
+            shelf.state[rows[rows < len(shelf.state)]] &= np.uint8(255 - flag)
+        self._changes = []
 
     def commit(self) -> None:
         """End a call that went well: forget what is over."""
-        self._changes.clear()
         self._shelves = [s for s in self._shelves if not (s.state[: s.length] & _GONE).all() or not s.length]
 
     # -- snapshot and restore --------------------------------------------------------
@@ -175,7 +192,8 @@ class Unmatched:
         spread = np.zeros(len(shelf.state), dtype=np.int64)
         spread[rows] = np.arange(len(block))
         shelf.append(Block(block.times, block.columns, block.numbers).take(spread))
-        self._shelves.insert(bisect_right([s.first for s in self._shelves], shelf.first), shelf)
+        place = bisect_right([s.first for s in self._shelves], shelf.first)
+        self._shelves = [*self._shelves[:place], shelf, *self._shelves[place:]]
 
     @property
     def nbytes(self) -> int:

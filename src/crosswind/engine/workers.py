@@ -109,7 +109,8 @@ class Crew:
         self._mouth = (self.seats[0], address(self._tree), count, _CAPACITY, spins, address(self._out))
         self._failures: list[str] = []
         self._threads: list[threading.Thread] = []
-        self._finalizer = weakref.finalize(self, _stop, self._kernels, self.flags, self._events)
+        self._started = 0
+        weakref.finalize(self, _stop, self._kernels, self.flags, self._events)
 
     def _link(self, lane: Sequence[tuple[int, int]], ring: int) -> tuple[int, int]:
         """Put rings between the workers of a lane, and one before the first; return that one and its event."""
@@ -140,8 +141,11 @@ class Crew:
                 name=f"crosswind-{self._name}-{index}",
                 daemon=True,
             )
-            thread.start()
             self._threads.append(thread)
+        for thread in self._threads[self._started : count - 1]:
+            if thread.ident is None:
+                thread.start()
+            self._started += 1
 
     def send(self, lane: int, kind: int, a: int, b: int = 0) -> None:
         """Send a message into a lane; wait while its ring is full."""
@@ -220,14 +224,6 @@ class Crew:
         """Return the words at an address in the crew's memory."""
         return self._memory.at(place, count)
 
-    def free_buffers(self) -> None:
-        """Let all workers use all their buffers again; none may be at work."""
-        from crosswind.kernel.crew import Seat
-
-        for seat in self.seats:
-            for which in (0, 1):
-                self._kernels.publish(int(seat[Seat.TAKEN]), which, 0)
-
     def fail(self, why: str) -> None:
         """Note that the crew cannot go on."""
         self._failures.append(f"engine '{self._name}': {why}")
@@ -236,6 +232,11 @@ class Crew:
         """Raise WorkerError if a worker has died."""
         if self._failures:
             raise WorkerError(f"{self._failures[0]} The join cannot go on; open it again, from its last snapshot.")
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the workers were told to end."""
+        return bool(self.flags[0])
 
     @property
     def alive(self) -> int:
@@ -251,10 +252,22 @@ class Crew:
 
     def stop(self) -> None:
         """Let the workers end and wait for them; harmless if they have."""
-        self._finalizer()
+        _stop(self._kernels, self.flags, self._events)
         until = time.monotonic() + _STOP_S
         for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
+            if thread.ident is not None:
+                thread.join(max(0.0, until - time.monotonic()))
+
+    def dismiss(self) -> None:
+        """End the workers in the middle of whatever they do; raise WorkerError if one does not end.
+
+        What they read must not be released before this returns.
+        """
+        self.check()
+        self.stop()
+        if self.alive:
+            self.fail("a worker could not be called off when a push was given up.")
+            self.check()
 
 
 def cores() -> int:

@@ -360,3 +360,23 @@ def column_of(leaf: Expr) -> str:
     if not isinstance(inner, Column):
         raise TypeError(f"{leaf} is not read from a column")
     return inner.name
+
+
+def ticks_of_value(value: Any, field: pa.Field, factor: int, stream: str) -> int:
+    """Return a value of the time column ``field``, in whatever form, in ticks."""
+    array = None
+    try:
+        plain = value.as_py() if isinstance(value, pa.Scalar) else value
+        plain = plain.item() if isinstance(plain, np.integer) else plain
+        if pa.types.is_integer(field.type) and (not isinstance(plain, int) or isinstance(plain, bool)):
+            raise pa.ArrowTypeError("an integer is wanted")
+        days = isinstance(plain, int) and pa.types.is_date32(field.type)
+        array = (pa.array([plain], pa.int32()) if days else pa.array([plain])).cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        array = None
+    if array is None or array.null_count:
+        raise InputError(
+            f"stream '{stream}': {value!r} is no watermark; give a value of its time column "
+            f"'{field.name}' ({field.type})."
+        )
+    return int(ticks_of(array, factor, stream)[0][0])

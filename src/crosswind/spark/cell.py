@@ -22,6 +22,7 @@ from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.spark.cache import CachedJoin, JoinCache
 from crosswind.spark.spec import JoinSpec, by_query
 from crosswind.spark.state import BlockEntry, CellState, Manifest, Store, compaction
+from crosswind.window.vector import take_rows
 
 __all__ = ["Arrival", "Cell", "Found", "Report"]
 
@@ -212,7 +213,7 @@ class Cell:
             batch, is_late = arrival.batch, times < watermark
             if is_late.any():
                 rows = np.flatnonzero(~is_late)
-                batch, times = batch.take(pa.array(rows)), times[rows]
+                batch, times = take_rows(batch, rows), times[rows]
             if arrival.primary:
                 report.tuples += len(times)
                 report.late += int(is_late.sum())
@@ -232,7 +233,7 @@ class Cell:
             batch, times = concat_batches(part.batches), np.concatenate(part.times)
             if (times[1:] < times[:-1]).any():
                 order = np.argsort(times, kind="stable")
-                batch, times = batch.take(pa.array(order)), times[order]
+                batch, times = take_rows(batch, order), times[order]
             part.batches, part.times = [batch], [times]
             whole.append((self._spec.units[unit], batch, times))
         at = [0] * len(whole)

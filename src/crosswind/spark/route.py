@@ -26,7 +26,7 @@ from crosswind.plan.layout import Layout
 from crosswind.plan.physical import Storage
 from crosswind.query.tree import Rows
 from crosswind.window.block import Block
-from crosswind.window.vector import Vector
+from crosswind.window.vector import Vector, take_rows
 
 __all__ = ["Routed", "Router", "Shipment", "needed_columns"]
 
@@ -114,7 +114,7 @@ class Router:
         rejected = 0 if missing is None else int(missing.sum())
         if missing is not None:
             rows = np.flatnonzero(~missing)
-            arrays = {name: array.take(pa.array(rows)) for name, array in arrays.items()}
+            arrays = {name: take_rows(array, rows) for name, array in arrays.items()}
             ticks = ticks[rows]
         if not len(ticks):
             return Routed([], 0, rejected, None)
@@ -269,7 +269,7 @@ def _ship(
         mine = rows[order[start:stop]]
         group = int(groups[start])
         whole = len(mine) == batch.num_rows and bool((np.diff(mine) == 1).all())
-        part = batch if whole else batch.take(pa.array(mine))
+        part = batch if whole else take_rows(batch, mine)
         times = ticks[mine]
         shipments.append(Shipment(group // 2, group % 2 == 0, part, int(times.min()), int(times.max())))
     return shipments

@@ -80,11 +80,21 @@ class Sorter:
         if len(block):
             self.held[unit].append(block)
 
-    def release(self, watermarks: list[int]) -> list[Release | None]:
+    def without(self, unit: int, rank: int) -> tuple[Sorter, int]:
+        """Return a copy without the tuple of ``unit`` that is at ``rank`` of those held, in the order; and its time."""
+        twin = self.copy()
+        whole = concat_blocks(self.held[unit])
+        place = int(np.argsort(whole.times, kind="stable")[rank])
+        rest = np.delete(np.arange(len(whole), dtype=np.int64), place)
+        twin.held[unit] = [whole.take(rest)] if len(rest) else []
+        return twin, int(whole.times[place])
+
+    def release(self, watermarks: list[int], most: int | None = None) -> list[Release | None]:
         """Let go of every tuple that no future tuple can precede (None: nothing of that unit).
 
         A future tuple of unit k is not older than ``watermarks[k]``; at that very time it
-        comes after a held tuple of unit i iff i does not come after k in FROM.
+        comes after a held tuple of unit i iff i does not come after k in FROM. With ``most``, only so many of
+        them go, the first ones in the order.
         """
         units = range(len(self.held))
         ready: list[Block | None] = []
@@ -92,6 +102,8 @@ class Sorter:
             limit = min(w if unit <= k else w - 1 for k, w in enumerate(watermarks))
             ready.append(self._cut(unit, limit))
         bases = list(self.counts)
+        if most is not None:
+            ready = self._first(ready, bases, most)
         for unit, block in enumerate(ready):
             self.counts[unit] += 0 if block is None else len(block)
         return [None if block is None else self._number(unit, block, ready, bases) for unit, block in enumerate(ready)]
@@ -113,6 +125,20 @@ class Sorter:
         if count < len(whole):
             self.held[unit].append(whole.take(np.sort(order[count:])))
         return whole.take(order[:count])
+
+    def _first(self, ready: list[Block | None], bases: list[int], most: int) -> list[Block | None]:
+        """Return the first ``most`` tuples of ``ready`` in the order; the others are held on."""
+        kept: list[Block | None] = []
+        for unit, block in enumerate(ready):
+            if block is None:
+                kept.append(None)
+                continue
+            before = self._number(unit, block, ready, bases).before
+            count = int(np.searchsorted(np.sum(before, axis=0) - sum(bases), most, side="left"))
+            if count < len(block):
+                self.held[unit] = [block.slice(count, len(block)), *self.held[unit]]
+            kept.append(block.slice(0, count) if count else None)
+        return kept
 
     @staticmethod
     def _number(unit: int, block: Block, ready: list[Block | None], bases: list[int]) -> Release:

@@ -7,7 +7,7 @@ again. It is the unit of expiry: tuples are released by whole basic windows.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,16 @@ from crosswind.window.block import Block
 from crosswind.window.links import Linking, Links
 from crosswind.window.vector import Layout, Vector, address, all_valid
 
-__all__ = ["BasicWindow"]
+__all__ = ["BasicMark", "BasicWindow"]
+
+
+class BasicMark(NamedTuple):
+    """How far an open basic window was filled: tuples, their least and greatest time, whether links are in order."""
+
+    length: int
+    time_min: int
+    time_max: int
+    is_ordered: bool
 
 
 class _Buffer:
@@ -50,16 +59,16 @@ class _Buffer:
         """Put ``vector`` behind the first ``at`` tuples."""
         count = len(vector)
         if vector.valid is not None and self.valid is None:
-            self.valid = np.ones(self.capacity, dtype=np.uint8)
             self.changes += 1
+            self.valid = np.ones(self.capacity, dtype=np.uint8)
         if self.valid is not None:
             self.valid[at : at + count] = all_valid(count)[:count] if vector.valid is None else vector.valid
         match self.layout.storage:
             case Storage.FIXED:
                 self.values[at : at + count] = vector.values
                 if self.watch_nans and not self.has_nans and vector.has_nans:
-                    self.has_nans = True
                     self.changes += 1
+                    self.has_nans = True
             case Storage.WIDE:
                 self.values[2 * at : 2 * (at + count)] = vector.values
             case Storage.TEXT:
@@ -76,8 +85,8 @@ class _Buffer:
         if end > len(self.text):
             grown = np.empty(max(end, 2 * len(self.text)), dtype=np.uint8)
             grown[:start] = self.text[:start]
-            self.text = grown
             self.changes += 1
+            self.text = grown
         self.text[start:end] = vector.text[first:last]
         self.values[at + 1 : at + count + 1] = vector.values[1:] - first + start
 
@@ -94,8 +103,8 @@ class _Buffer:
     def seal(self, length: int) -> None:
         """Give back room that was not needed."""
         if self.text is not None:
-            self.text = self.text[: max(1, int(self.values[length]))].copy()
             self.changes += 1
+            self.text = self.text[: max(1, int(self.values[length]))].copy()
         if len(self.chunks) > 1:
             self.chunks = [self.vector(length).arrow]
 
@@ -207,15 +216,19 @@ class BasicWindow:
         self.time_max = max(self.time_max, ends[1])
         self.length += count
 
-    def cut(self, length: int) -> None:
-        """Forget all but the first ``length`` tuples: the way back when an arrival fails."""
-        self.length, self.sealed = length, False
-        self.time_min = int(self.times[:length].min()) if length else np.iinfo(np.int64).max
-        self.time_max = int(self.times[:length].max()) if length else np.iinfo(np.int64).min
+    def mark(self) -> BasicMark:
+        """Return how far it is filled, for :meth:`cut`."""
+        return BasicMark(self.length, self.time_min, self.time_max, self.links is None or self.links.is_ordered)
+
+    def cut(self, mark: BasicMark) -> None:
+        """Forget what was appended since ``mark``: the way back when an arrival fails."""
+        self.length, self.time_min, self.time_max, is_ordered = mark
+        self.sealed = False
         for buffer in self._buffers:
-            buffer.cut(length)
+            buffer.cut(self.length)
         if self.links is not None:
-            self.links.cut(length)
+            self.links.cut(self.length)
+            self.links.is_ordered = is_ordered
 
     def pointers(self) -> list[int]:
         """Return the addresses of the columns: three each."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from crosswind.plan.physical import RUN_DIMENSION, RUN_HEAD, RUN_MAX
-from crosswind.window.basic import BasicWindow
+from crosswind.window.basic import BasicMark, BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.links import Linking
 from crosswind.window.run import Description, Run
@@ -17,8 +17,21 @@ from crosswind.window.vector import Layout, address
 
 __all__ = ["Arranger", "JoinWindow", "Mark", "Resident", "Residents"]
 
-Mark = tuple[int, int]
 Resident = BasicWindow | Run
+
+
+class Mark(NamedTuple):
+    """A window as it was: its basic windows, how many are arranged and renewed, how many tuples were released.
+
+    ``last`` says how far the open basic window was filled, if there was one.
+    """
+
+    items: list[Resident]
+    arranged: int
+    renewed: int
+    released: int
+    last: BasicMark | None
+
 
 _FAN_IN = 2
 """Runs of about one size that are merged into one; searches grow with the logarithm."""
@@ -159,6 +172,10 @@ def _described(item: Resident, keys: int) -> Description:
 class JoinWindow:
     """All tuples of a unit that may still be joined.
 
+    The list of basic windows is never changed, only replaced, and a sealed basic window never changes. So
+    :meth:`mark` costs nothing, and :meth:`cut` takes back whatever has happened since: insertion, sealing, arranging,
+    merging and expiry.
+
     Parameters
     ----------
     layouts : tuple of Layout
@@ -229,7 +246,7 @@ class JoinWindow:
                 )
                 room = max(self.capacity, large)
                 last = BasicWindow(self.layouts, room, self.numbered, self._linked)
-                self._items.append(last)
+                self._items = [*self._items, last]
             stop = min(len(block), start + last.capacity - last.length)
             last.append(block, start, stop)
             start = stop
@@ -260,8 +277,7 @@ class JoinWindow:
         if self._arranger is None:
             return
         while self._arranged < len(self._items) and self._items[self._arranged].sealed:
-            self._items[self._arranged] = self._arranger.arrange([self._items[self._arranged].block()])
-            self._view = None
+            self._replace(self._arranged, self._arranged + 1, self._arranger)
             self._arranged += 1
             self._merge(self._arranged)
         self._renew(self._arranger)
@@ -272,10 +288,16 @@ class JoinWindow:
             item = self._items[at]
             if self._arranger is None or item.arrangement is not None:
                 continue
-            self._items[at] = self._arranger.arrange([item.block()])
-            self._view = None
+            self._replace(at, at + 1, self._arranger)
             if self._items[at].arrangement is None:
                 return
+
+    def _replace(self, start: int, end: int, arranger: Arranger) -> None:
+        """Put one run in the place of the basic windows from ``start`` to ``end``."""
+        items = self._items
+        run = arranger.arrange([item.block() for item in items[start:end]])
+        self._view = None
+        self._items = [*items[:start], run, *items[end:]]
 
     def _renew(self, arranger: Arranger) -> None:
         """Arrange again a few runs that were made before anything was known, oldest first."""
@@ -284,8 +306,7 @@ class JoinWindow:
             self._renewed += 1
             item = self._items[at]
             if isinstance(item, Run) and arranger.is_stale(item):
-                self._items[at] = arranger.arrange([item.block()])
-                self._view = None
+                self._replace(at, at + 1, arranger)
                 before = self._arranged
                 self._merge(at + 1)
                 self._renewed -= before - self._arranged
@@ -301,8 +322,7 @@ class JoinWindow:
             arranged = all(item.arrangement is not None for item in tail)
             if not alike or total > limit or not arranged:
                 return
-            self._items[end - _FAN_IN : end] = [self._arranger.arrange([item.block() for item in tail])]
-            self._view = None
+            self._replace(end - _FAN_IN, end, self._arranger)
             self._arranged -= _FAN_IN - 1
             end -= _FAN_IN - 1
 
@@ -322,30 +342,31 @@ class JoinWindow:
             gone += item.length
             count += 1
         if count:
-            del self._items[:count]
+            self._view = None
+            self._items = self._items[count:]
             self._arranged = max(0, self._arranged - count)
             self._renewed = max(0, self._renewed - count)
-            self._view = None
         self.released += gone
         return gone
 
     def clear(self) -> None:
         """Release everything."""
-        self._items.clear()
-        self._arranged, self._renewed, self._view = 0, 0, None
+        self._items, self._arranged, self._renewed, self._view = [], 0, 0, None
 
     def mark(self) -> Mark:
-        """Return where the window ends, for :meth:`cut`."""
-        return len(self._items), self._items[-1].length if self._items else 0
+        """Return the window as it is, for :meth:`cut`."""
+        items = self._items
+        last = items[-1] if items else None
+        basic = last.mark() if isinstance(last, BasicWindow) and not last.sealed else None
+        return Mark(items, self._arranged, self._renewed, self.released, basic)
 
     def cut(self, mark: Mark) -> None:
-        """Forget what was appended since ``mark`` (nothing may have been settled or released)."""
-        count, length = mark
-        del self._items[count:]
+        """Be again what the window was at ``mark``; harmless if repeated, or broken off and repeated."""
         self._view = None
+        self._items, self._arranged, self._renewed, self.released = mark[:4]
         last = self._items[-1] if self._items else None
-        if isinstance(last, BasicWindow) and last.length > length:
-            last.cut(length)
+        if isinstance(last, BasicWindow) and mark.last is not None:
+            last.cut(mark.last)
 
     def residents(self) -> Residents:
         """Return all basic windows as kernels see them, until the window next changes."""

@@ -9,6 +9,7 @@ first, and in how their runs are arranged.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,14 @@ from crosswind.window.links import Linking
 from crosswind.window.vector import Layout, Vector, address
 
 __all__ = ["Joint", "Replicas"]
+
+
+class ReplicasMark(NamedTuple):
+    """The copies of a window as they were, the order of the columns in each, and how far each was filled."""
+
+    copies: list[JoinWindow]
+    orders: list[tuple[int, ...]]
+    places: list[Mark]
 
 
 class Replicas:
@@ -56,11 +65,10 @@ class Replicas:
         blocks = self.blocks()
         linked = None if link is None else Linking(tuple(range(len(own))), link)
         copy = JoinWindow(layouts, capacity, len(own), self._numbered, arranger if own else None, linked=linked)
-        self._copies.append(copy)
-        self._orders.append(order)
-        self._writing = None
         for block in blocks:
             copy.append(_reordered(block, order))
+        self._writing = None
+        self._copies, self._orders = [*self._copies, copy], [*self._orders, order]
         return len(self._copies) - 1
 
     def __len__(self) -> int:
@@ -97,14 +105,15 @@ class Replicas:
         for copy in self._copies:
             copy.clear()
 
-    def mark(self) -> tuple[Mark, ...]:
-        """Return where the window ends, for :meth:`cut`."""
-        return tuple(copy.mark() for copy in self._copies)
+    def mark(self) -> ReplicasMark:
+        """Return the window as it is, for :meth:`cut`."""
+        return ReplicasMark(self._copies, self._orders, [copy.mark() for copy in self._copies])
 
-    def cut(self, mark: tuple[Mark, ...]) -> None:
-        """Forget what was appended since ``mark`` (nothing may have been settled or released)."""
+    def cut(self, mark: ReplicasMark) -> None:
+        """Be again what the window was at ``mark``; harmless if repeated."""
         self._writing = None
-        for copy, place in zip(self._copies, mark, strict=True):
+        self._copies, self._orders = mark.copies, mark.orders
+        for copy, place in zip(self._copies, mark.places, strict=True):
             copy.cut(place)
 
     def blocks(self) -> list[Block]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from crosswind.plan.physical import Storage
 
-__all__ = ["Layout", "Vector", "address", "all_valid", "concat_vectors"]
+__all__ = ["Layout", "Vector", "address", "all_valid", "concat_vectors", "take_rows"]
 
 _ones = [np.ones(1 << 16, dtype=np.uint8)]
 
@@ -21,6 +21,35 @@ def address(array: npt.NDArray[Any]) -> int:
     """Return where the values of ``array`` lie (Arrow is the fastest to ask; it wants arrays without gaps)."""
     where: int = pa.py_buffer(array).address if array.flags.c_contiguous else array.__array_interface__["data"][0]
     return where
+
+
+def take_rows(data: Any, rows: npt.NDArray[np.int64]) -> Any:
+    """Return the values of an Arrow array, batch or table at ``rows``, in that order.
+
+    Arrow cannot do that for texts and binaries that are views; those are copied.
+    """
+    places = pa.array(rows)
+    try:
+        return data.take(places)
+    except pa.ArrowNotImplementedError:
+        of = data.schema if hasattr(data, "schema") else data.type
+        return data.cast(_without_views(of)).take(places).cast(of)
+
+
+def _without_views(of: Any) -> Any:
+    """Return a type (or schema) that holds the same values without views."""
+    if isinstance(of, pa.Schema):
+        return pa.schema([field.with_type(_without_views(field.type)) for field in of], of.metadata)
+    if pa.types.is_string_view(of):
+        return pa.large_string()
+    if pa.types.is_binary_view(of):
+        return pa.large_binary()
+    if pa.types.is_struct(of):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in of])
+    if pa.types.is_list(of) or pa.types.is_large_list(of):
+        make = pa.list_ if pa.types.is_list(of) else pa.large_list
+        return make(of.value_field.with_type(_without_views(of.value_type)))
+    return of
 
 
 def all_valid(length: int) -> npt.NDArray[np.uint8]:
@@ -98,7 +127,7 @@ class Vector:
         valid = None if self.valid is None else self.valid[rows]
         match self.layout.storage:
             case Storage.OPAQUE:
-                taken = None if self.arrow is None else self.arrow.take(pa.array(rows))
+                taken = None if self.arrow is None else take_rows(self.arrow, rows)
                 return Vector(self.layout, self.values, arrow=taken)
             case Storage.WIDE:
                 return Vector(self.layout, self.values.reshape(-1, 2)[rows].reshape(-1), valid)
