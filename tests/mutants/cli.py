@@ -96,4 +96,20 @@ ENTRIES = [
         "the demo does not say that it fell behind",
         f"{CLI}::test_replay_keeps_the_streams_pace_as_far_as_the_join_does",
     ),
+    Mutant(
+        "sigterm-kills",
+        "main.py",
+        "    heed_termination()\n",
+        "",
+        "SIGTERM ends a job without clearing up",
+        "test_sinks.py::test_a_job_that_is_ended_leaves_nothing_behind",
+    ),
+    Mutant(
+        "reports-tell-secrets",
+        "report.py",
+        "click.echo(redact(text), err=err)",
+        "click.echo(text, err=err)",
+        "check prints a secret that errors hide",
+        "test_starting.py::test_secrets_in_options_do_not_show_in_check_or_repr",
+    ),
 ]

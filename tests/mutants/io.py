@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 SEMANTICS = "test_semantics.py"
 JOB = "test_job.py"
 STARTING = "test_starting.py"
+SINKS = "test_sinks.py"
 
 ENTRIES = [
     Mutant(
@@ -184,5 +185,45 @@ ENTRIES = [
         "size += columns * (width * count)",
         "rows are written beyond the end of their memory",
         "test_standing.py::test_rows_are_read_from_messages",
+    ),
+    Mutant(
+        "sink-through-links",
+        "overlap.py",
+        "if read.resolve() == path.resolve() or (path.exists() and path.samefile(read)):",
+        "if read == path:",
+        "a job overwrites its input through a link",
+        f"{SINKS}::test_in_one_process",
+    ),
+    Mutant(
+        "sink-in-pattern",
+        "overlap.py",
+        "if any(_is_read(form, source, below=False) for form in (path.absolute(), path.resolve())):",
+        "if False:",
+        "the next run of a job reads the results of this one",
+        f"{SINKS}::test_in_one_process",
+    ),
+    Mutant(
+        "sink-below-a-folder",
+        "overlap.py",
+        "return not parts or (below and not any(part.startswith(_SKIPPED) for part in parts))",
+        "return not parts",
+        "a job on Spark reads its own results in a folder of its input",
+        f"{SINKS}::test_on_spark",
+    ),
+    Mutant(
+        "draft-of-the-living",
+        "draft.py",
+        "                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n                path.unlink()",
+        "                path.unlink()",
+        "a job removes the results that another one is writing",
+        f"{SINKS}::test_drafts_of_dead_processes_go_and_those_of_others_stay",
+    ),
+    Mutant(
+        "draft-by-a-name",
+        "draft.py",
+        "os.O_TMPFILE | os.O_RDWR",
+        "os.O_CREAT | os.O_RDWR",
+        "a job that is killed leaves a partial file behind",
+        f"{SINKS}::test_a_job_that_is_ended_leaves_nothing_behind",
     ),
 ]
