@@ -10,6 +10,7 @@ import pytest
 
 import crosswind as cw
 from tests.conftest import EngineConfig
+from tests.seeds import chance
 
 HUGE = 2**40
 """Twice as a factor of a product, it leaves 64 bits."""
@@ -222,7 +223,7 @@ def pushes(rng: random.Random, streams: list[str]) -> list[tuple[str, pa.Table]]
 def test_refused_pushes_change_nothing_that_comes_after(live: EngineConfig, case: str, ordered: bool):
     """A join that refuses some pushes gives, push by push, what one gives that never saw them."""
     seed = f"{case} {live.id} {ordered}"
-    rng = random.Random(seed)
+    rng = chance("refused", seed)
     sql = CASES[case]
     streams = [name for name in ("R", "S", "T") if f"{name} [" in sql]
     schemas = {name: {"R": R, "S": S, "T": T}[name] for name in streams}

@@ -243,7 +243,7 @@ ENTRIES = [
         "if runs[r, 4] < spans[3] or runs[r, 3] > spans[6]:",
         "if runs[r, 4] <= spans[3] or runs[r, 3] > spans[6]:",
         "a basic window whose newest tuple is just young enough is passed over",
-        f"{KERNEL}::test_candidates_of_boxes {SEMANTICS}::test_now_is_the_same_time_only",
+        "test_expiry.py::test_a_tuple_is_released_when_nothing_can_meet_it_any_more",
     ),
     Mutant(
         "times-not-checked",
