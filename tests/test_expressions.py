@@ -316,8 +316,12 @@ CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "naive"), CONDITIONS, ids=[text for text, _ in CONDITIONS])
-def test_a_comparison_holds_whichever_way_it_is_written(condition, naive):
-    values = [-INF, -3.0, -1.0, -0.0, 0.0, 1.0, 2.5, INF, NAN]
+FLOATS = [-INF, -3.0, -1.0, -0.0, 0.0, 1.0, 2.5, INF, NAN]
+INTEGERS = [-5, -3, -2, -1, 0, 1, 2, 3, 7]
+WRITTEN = [(*entry, FLOATS) for entry in CONDITIONS] + [(*entry, INTEGERS) for entry in CONDITIONS[:3]]
+
+
+@pytest.mark.parametrize(("condition", "naive", "values"), WRITTEN)
+def test_a_comparison_holds_whichever_way_it_is_written(condition, naive, values):
     expected = [(a, b) for a, r in enumerate(values) for b, s in enumerate(values) if naive(r, s)]
     assert joined(condition, pa.array(values), pa.array(values)) == expected
