@@ -239,6 +239,8 @@ def _read_sections(view: memoryview, head: dict[str, Any], schema: SnapshotSchem
             elif place == "pending" and snapshot.pending is not None and unit == len(snapshot.pending):
                 timed = schema.results[unit].append(pa.field(RESULT_TIME, pa.int64()))
                 snapshot.pending.append(_checked(table, timed))
+            elif type(unit) is not int or not 0 <= unit < len(schema.units):
+                raise DamageError(f"there is no unit {unit}")
             else:
                 block = _read_block(table, place, schema.units[unit], counted)
                 snapshot.blocks.setdefault((place, unit), []).append(block)
