@@ -65,8 +65,8 @@ def test_what_is_held_stays_known_while_nothing_comes(spark, tmp_path):
         for number, values in enumerate([range(40), [3] * 5, [7]]):
             for feed in feeds.values():
                 feed.add(pa.table({"x": list(values), "ts": [1000 + number] * len(values)}, schema))
-            wait_until(lambda n=number: done(n + 1), 120, f"micro-batch {number}, and one without tuples after it")
-        wait_until(lambda: len(heard) >= len(seen), 60, "the listener to hear of all")
+            wait_until(lambda n=number: done(n + 1), f"micro-batch {number}, and one without tuples after it")
+        wait_until(lambda: len(heard) >= len(seen), "the listener to hear of all")
     finally:
         watch.stop()
         spark.streams.removeListener(listener)
