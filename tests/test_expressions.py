@@ -280,6 +280,16 @@ def test_equalities_of_two_columns_are_found_by_hash():
     assert all(row["a"] == row["b"] for row in rows)
 
 
+@pytest.mark.parametrize("rows", [1, 40], ids=["few", "many"])
+def test_windows_at_the_ends_of_time_do_not_wrap(rows):
+    times = [LEAST, LEAST + 20, MOST - 20, MOST]
+    table = pa.table({"x": pa.array([7] * 4 * rows, pa.int64()), "ts": pa.array(times * rows, pa.int64())})
+    sql = "SELECT R.ts AS r, S.ts AS s FROM R [RANGE 10], S [RANGE 10] WHERE R.x = S.x"
+    found = cw.run(sql, {"R": table, "S": table}).to_pylist()
+    assert sorted({(row["r"], row["s"]) for row in found}) == [(t, t) for t in times]
+    assert len(found) == 4 * rows * rows
+
+
 def test_zeros_and_nans_are_found_by_hash_in_sealed_windows():
     values = [0.0, -0.0, NAN, 1.0, INF, -INF]
     tables = {

@@ -346,7 +346,9 @@ def source(tmp_path, name, table, time="ts"):
 
 def test_streams_are_merged_by_time_whatever_its_unit(tmp_path):
     r = source(tmp_path, "R", stream_from_text("ts\n1\n2\n5\n6", "ts:timestamp[s]"))
-    s = source(tmp_path, "S", stream_from_text("at\n3000\n4000\n9000\n9500", "at:timestamp[ms]"), "at")
+    micros = "at\n3000000\n4000000\n9000000\n9500000"  # Parquet keeps seconds as milliseconds
+    s = source(tmp_path, "S", stream_from_text(micros, "at:timestamp[us]"), "at")
+    assert {r.schema.field("ts").type, s.schema.field("at").type} == {pa.timestamp("ms"), pa.timestamp("us")}
     empty = source(tmp_path, "T", stream_from_text("ts", "ts:timestamp[us]"))
     merged = list(merged_by_time([r, s, empty], 2))
     assert [(item.stream, item.batch.num_rows) for item in merged] == [("R", 2), ("S", 2), ("R", 2), ("S", 2)]
@@ -360,6 +362,20 @@ def test_times_of_other_types_are_merged_too(tmp_path, times):
     merged = [item.stream for item in merged_by_time([r, s], 10)]
     assert sorted(merged) == ["R", "S"]
     assert merged[0] == ("R" if times == "ts:string" else "S")
+
+
+def test_only_an_empty_cell_of_a_csv_file_is_null(tmp_path):
+    (tmp_path / "a.csv").write_text('x,ts\nNULL,1\n,2\nnan,3\n"",4\n')
+    stream = FileStream(FileSource("R", (tmp_path / "a.csv",), "csv", "ts", {"x": pa.string()}))
+    assert pa.Table.from_batches(stream.batches(10)).column("x").to_pylist() == ["NULL", None, "nan", ""]
+
+
+def test_files_whose_names_begin_with_a_dot_or_a_stroke_are_not_read(folder):
+    for name in ("part.csv", ".part.csv.77.partial.csv", "_SUCCESS.csv"):
+        (folder / "parts").mkdir(exist_ok=True)
+        (folder / "parts" / name).write_text("x,ts\n1,10\n")
+    job = load(folder, MINIMAL.replace('"r.csv"', '"parts"'))
+    assert job.sources[0].paths == (folder / "parts" / "part.csv",)
 
 
 def test_files_of_a_stream_follow_each_other_by_name(tmp_path):

@@ -391,3 +391,11 @@ def test_every_command_speaks_json():
 
     silent = [name for name, command in leaves(crosswind) if all("--json" not in p.opts for p in command.params)]
     assert not silent, f"no --json: {silent}"
+
+
+def test_a_secret_that_begins_with_another_one_is_taken_out_whole(monkeypatch):
+    monkeypatch.setenv("SHORT", "hunter")
+    monkeypatch.setenv("LONG", "hunter-and-gatherer")
+    for name in ("SHORT", "LONG"):
+        environment.fill_in(f"${{{name}}}", secret=True)
+    assert environment.redact("got hunter-and-gatherer, hunter") == "got ${LONG}, ${SHORT}"

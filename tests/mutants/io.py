@@ -104,7 +104,7 @@ ENTRIES = [
         'null_values=[""]',
         'null_values=["", "NULL"]',
         "the text NULL in a CSV file becomes a null",
-        JOB,
+        f"{JOB}::test_only_an_empty_cell_of_a_csv_file_is_null",
     ),
     Mutant(
         "kept-without-commit",
@@ -126,9 +126,9 @@ ENTRIES = [
         "hidden-files-read",
         "endpoints.py",
         'not path.name.startswith(("_", "."))',
-        'not path.name.startswith(("_",))',
-        "partial files, whose names begin with a dot, are read as input",
-        JOB,
+        'not path.name.startswith((".",))',
+        "marks of others, such as _SUCCESS, are read as input",
+        f"{JOB}::test_files_whose_names_begin_with_a_dot_or_a_stroke_are_not_read",
     ),
     Mutant(
         "short-secret-first",
@@ -136,7 +136,7 @@ ENTRIES = [
         "sorted(_filled_in, key=len, reverse=True)",
         "sorted(_filled_in, key=len)",
         "a secret that begins with another one is shown in part",
-        STARTING,
+        f"{STARTING}::test_a_secret_that_begins_with_another_one_is_taken_out_whole",
     ),
     Mutant(
         "secrets-not-remembered",

@@ -203,7 +203,7 @@ ENTRIES = [
         "if m[2] - m[1] <= 1:",
         "if m[2] - m[1] <= 2:",
         "the end of a box is off by one",
-        f"{KERNEL}::test_ends_of_integer_conditions",
+        f"{KERNEL}::test_ends_of_float_conditions",
     ),
     Mutant(
         "nan-out-of-the-hull",
@@ -219,7 +219,7 @@ ENTRIES = [
         "t - np.int64(-9223372036854775808) if t < 0 else spans[1])",
         "spans[1])",
         "the window of a tuple at the beginning of time wraps to its end",
-        f"{SEMANTICS}::test_extreme_times_do_not_wrap {KERNEL}::test_candidates_of_boxes",
+        "test_expressions.py::test_windows_at_the_ends_of_time_do_not_wrap",
     ),
     Mutant(
         "keys-at-the-end-of-a-box",
