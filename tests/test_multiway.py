@@ -138,6 +138,37 @@ def test_a_basic_window_may_match_whole_and_be_longer_than_what_is_handed_on_at_
     assert len(set(zip(found["x"].to_pylist(), found["y"].to_pylist(), strict=True))) == found.num_rows
 
 
+def test_a_window_may_run_empty_while_an_order_is_on_trial():
+    rng = np.random.default_rng(1)
+    sql = "SELECT R.a FROM R [RANGE 100], S [RANGE 100], T [RANGE 100] WHERE R.a = S.c AND R.b = T.f"
+    schema = {n: pa.schema([("ts", pa.int64()), *((c, pa.int64()) for c in cs)]) for n, cs in COLUMNS.items()}
+    with cw.open(sql, schema) as join:
+        for at in range(0, 900, 10):
+            for name, columns in COLUMNS.items():
+                values = {c: rng.integers(0, 3 if c in "ac" else 1000, 10) for c in columns}
+                join.push(name, {"ts": np.arange(at, at + 10), **values})
+            if join.stats.routes["R"] == "T > S":
+                break
+        assert join.stats.routes["R"] == "T > S"
+        for at in (10_000, 20_000, 30_000):
+            for name in "TR":
+                found = join.push(name, {"ts": [at], **{column: [1] for column in COLUMNS[name]}})
+                assert found.num_rows == 0
+        assert join.stats.window_tuples["S"] == 0
+
+
+def test_infinities_among_the_samples_raise_no_warning():
+    """Orders are chosen by differences of sampled values; an infinity less another is no number."""
+    schema = {n: pa.schema([("ts", pa.int64()), *((c, pa.float64()) for c in cs)]) for n, cs in COLUMNS.items()}
+    sql = "SELECT R.a FROM R [RANGE 100], S [RANGE 100], T [RANGE 100] WHERE R.a = S.c AND abs(S.d - T.e) <= 1"
+    values = np.resize([np.inf, -np.inf, 1.7e308, -1.7e308, 1.0], 10)
+    with cw.open(sql, schema) as join:
+        for at in range(0, 900, 10):
+            for name, columns in COLUMNS.items():
+                join.push(name, {"ts": np.arange(at, at + 10), **dict.fromkeys(columns, values)})
+        assert join.stats.results > 0
+
+
 def test_texts_of_any_length_are_looked_for_on_the_way():
     schema = pa.schema({"s": pa.string(), "ts": pa.int64()})
     sql = "SELECT R.s FROM R [RANGE 9], S [RANGE 9], T [RANGE 9] WHERE R.s = S.s AND S.s = T.s"

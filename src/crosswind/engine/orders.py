@@ -117,12 +117,12 @@ class Orders:
         ``work`` tells, by unit, what its tuples have taken so far.
         """
         self._calls += 1
-        if self._trials and self._judge(work()):
+        if self._trials and self._can_sample and self._judge(work()):
             return True
         if self._calls < self._pause or all(len(term.units) < 3 for term in self._plan.terms):
             return False
         self._calls = 0
-        if not all(len(window) for window in self._windows):
+        if not self._can_sample:
             return False
         self._looks += 1
         done = work()
@@ -130,6 +130,10 @@ class Orders:
         self._seen = done
         self._pause = _LOOK_EVERY if changed else min(_LOOK_MAX, 2 * self._pause)
         return changed
+
+    @property
+    def _can_sample(self) -> bool:
+        return all(len(window) for window in self._windows)
 
     def _choose(self, done: list[Work]) -> bool:
         """Choose ways anew; those that change are on trial."""
@@ -242,7 +246,8 @@ class Orders:
         if form is not None:
             values = [samples.side(side) for side in (form.left, form.right)]
             if values[0] is not None and values[1] is not None:
-                gap = values[0][:, None] - values[1][None, :]
+                with np.errstate(invalid="ignore", over="ignore"):  # an infinity less another is no number
+                    gap = values[0][:, None] - values[1][None, :]
                 if isinstance(form, Key):
                     return float(max((gap == float(form.offset)).mean(), 0.5 / gap.size))
                 inside = np.ones(gap.shape, dtype=np.bool_)
@@ -283,5 +288,6 @@ class _Samples:
             values = vector.values.astype(np.float64)
             if vector.valid is not None:
                 values = np.where(vector.valid != 0, values, np.nan)
-            total = total + float(coefficient) * values
+            with np.errstate(invalid="ignore", over="ignore"):
+                total = total + float(coefficient) * values
         return total
