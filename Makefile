@@ -1,5 +1,5 @@
 # Every target sets up what it needs. Only `make` is assumed, and Python 3.11 or later.
-CASES ?= 5000
+CASES ?= 10000
 FAULTS ?= 10000
 SEED ?= 0
 SECONDS ?= 1800
@@ -41,7 +41,7 @@ docs: setup  ## Build the documentation into site/, without a warning
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs --quiet build --strict
 	@echo "crosswind: the documentation is in site/index.html"
 
-fuzz: setup  ## Compare random cases with the oracle: make fuzz CASES=5000 SEED=0
+fuzz: setup  ## Compare random cases of all modes with the oracle: make fuzz CASES=10000 SEED=0
 	@.venv/bin/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
 
 damage: setup  ## Damage snapshots and Spark's state, and read them: make damage CASES=5000 SEED=0

@@ -10,7 +10,7 @@ Imports nothing of the package.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -43,8 +43,8 @@ from tests.expressions import (
     interval,
     lit,
 )
-from tests.oracle import Join, Output, Role
-from tests.streams import Column
+from tests.oracle import Join, OracleOverflowError, Output, Role, count_matches
+from tests.streams import Column, WindowText
 
 NUMERIC_PAIRS = {("int", "int"): 30, ("f64", "f64"): 14, ("f32", "f32"): 12, ("int", "f64"): 8, ("int", "f32"): 6}
 NUMERIC_PAIRS |= {("f32", "f64"): 6, ("dec", "dec"): 6, ("int", "dec"): 4, ("dec", "f64"): 3, ("dec", "f32"): 2}
@@ -58,6 +58,10 @@ BINARIES = [pa.binary(), pa.binary(), pa.large_binary(), pa.binary(3), pa.binary
 PAYLOADS = [pa.list_(pa.int64()), pa.struct([("u", pa.float64()), ("v", pa.string())]), pa.string(), pa.int32()]
 PAYLOADS += [pa.float64(), pa.bool_(), pa.decimal128(30, 5), pa.timestamp("us"), pa.date32(), pa.duration("ms")]
 UNITS = ["s", "ms", "us", "us", "ns"]
+OUTER_KINDS = ("left", "right", "full", "semi", "anti")
+DRAWS_MAX = 4
+RESULTS_MIN, RESULTS_MAX = 5, 5_000
+"""Matches that a data set should have; more than the latter only take time."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,9 @@ class TestCase:
     times: dict[str, str]
     may_overflow: bool
     approx: tuple[int, ...]
+    shape: Shape = field(repr=False)
+    windows: tuple[WindowText, ...]
+    extreme: bool
 
     @property
     def tables(self) -> dict[str, pa.Table]:
@@ -124,6 +131,7 @@ class ShapeMaker:
             self.roles = [(name, name.lower() + "1" if aliased else name) for name in names]
         self.columns: dict[str, list[Column]] = {name: [] for name, _ in self.roles}
         self.zoned = self.rng.random() < 0.4
+        self._between: tuple[int, int] | None = None
         self._add_times()
 
     def pick(self, options: Sequence | dict) -> object:
@@ -209,7 +217,7 @@ class ShapeMaker:
 
     def pair(self) -> tuple[int, int]:
         """Return two different roles in random order."""
-        left, right = self.rng.sample(range(len(self.roles)), 2)
+        left, right = self.rng.sample(self._between or range(len(self.roles)), 2)
         return left, right
 
     # ------------------------------------------------------------------ numbers
@@ -476,13 +484,41 @@ class ShapeMaker:
 
     # ------------------------------------------------------------------ the whole
 
-    def make(self) -> Shape:
+    def conditions(self, least: int = 0) -> tuple[Expr, ...]:
+        """Return what is linked by AND: mostly what an index can use, between each stream and an earlier one."""
+        rng = self.rng
+        made: list[Expr] = []
+        for role in range(1, len(self.roles)):
+            if rng.random() < 0.05 and len(made) >= least:
+                continue
+            self._between = (rng.randrange(role), role)
+            made.append(self.pick({self.key: 3, self.band: 3, self.condition: 2})())
+            self._between = None
+        extra = self.pick({0: 50, 1: 35, 2: 15} if len(self.roles) == 2 else {0: 70, 1: 30})
+        made += [self.condition() for _ in range(extra)]
+        rng.shuffle(made)
+        return tuple(made)
+
+    def fragile(self) -> Expr:
+        """Return a condition that holds for all tuples but those so large that their product overflows."""
+        roles = self.rng.sample(range(len(self.roles)), 2)
+        factors = []
+        for role in roles:
+            name, alias = self.roles[role]
+            have = [column for column in self.columns[name] if column.arrow == pa.int64() and column.type == INT]
+            have = [column for column in have if column.name != self.times[name]]
+            if not have:
+                have = [Column(f"c{len(self.columns[name])}", pa.int64(), INT)]
+                self.columns[name] += have
+            factors.append(Col(alias, have[0].name, INT))
+        return Compare("<", Arith("*", factors[0], factors[1]), lit(10**6))
+
+    def make(self, is_fragile: bool = False) -> Shape:
         """Return the finished shape."""
         rng = self.rng
-        count = self.pick({0: 6, 1: 50, 2: 32, 3: 12})
-        if len(self.roles) > 2:
-            count = rng.randint(1, len(self.roles) - 1)
-        where = tuple(self.condition() for _ in range(count))
+        where = self.conditions()
+        if is_fragile:
+            where = (*where, self.fragile())
         numbers = [self.number(range(len(self.roles)), 2) for _ in range(rng.randint(0, 2))]
         for name in self.columns:
             for _ in range(rng.choice([0, 1, 2])):
@@ -508,19 +544,22 @@ class ShapeMaker:
         return tuple(choices)
 
 
-def make_shape(seed: int, width: int | None = None) -> Shape:
-    """Return shape number ``seed`` over ``width`` streams; left out, over 2 to 5."""
+def make_shape(seed: int, width: int | None = None, is_fragile: bool = False) -> Shape:
+    """Return shape number ``seed`` over ``width`` streams; left out, over 2 to 5.
+
+    ``is_fragile``: with arithmetic that overflows where a value is large.
+    """
     if width is None:
         width = random.Random(f"width {seed}").choices([2, 3, 4, 5], [60, 25, 10, 5])[0]
-    return ShapeMaker(seed, width).make()
+    return ShapeMaker(seed, width).make(is_fragile)
 
 
-def make_outer_shape(seed: int) -> Shape:
-    """Return shape number ``seed`` of an outer, semi or anti join of two streams."""
+def make_outer_shape(seed: int, is_fragile: bool = False) -> Shape:
+    """Return shape number ``seed`` of an outer, semi or anti join of two streams; the kinds take turns."""
     maker = ShapeMaker(seed, 2)
     rng = maker.rng
-    kind = rng.choice(["left", "right", "full", "semi", "anti"])
-    where = tuple(maker.condition() for _ in range(maker.pick({1: 50, 2: 35, 3: 15})))
+    kind = OUTER_KINDS[seed % len(OUTER_KINDS)]
+    where = maker.conditions(least=1) + ((maker.fragile(),) if is_fragile else ())
     after: tuple[Expr, ...] = ()
     if rng.random() < 0.3:
         after = (maker.single(0) if kind in ("semi", "anti") else maker.single_any(),)
@@ -530,32 +569,73 @@ def make_outer_shape(seed: int) -> Shape:
 
 
 def make_many(shape: Shape, data_seed: int) -> dict[str, TestCase]:
-    """Return queries over the streams of one data set: they differ in windows, and in how much they ask."""
+    """Return queries over the streams of one data set.
+
+    They differ in windows and in how much they ask; some leave streams out. What they ask is the same for all data
+    sets, but for those that would find far too much.
+    """
+    asking = random.Random(f"many {shape.seed}")
     rng = random.Random(f"many {shape.seed} {data_seed}")
-    made = {"q0": make_case(shape, data_seed)}
-    for number in range(1, rng.randint(2, 4)):
-        where = tuple(term for term in shape.where if rng.random() < 0.7) or shape.where
-        other = make_case(replace(shape, where=where, join_on=False), data_seed, windows_seed=number)
-        made[f"q{number}"] = replace(other, join=replace(other.join, tables=made["q0"].join.tables))
+    first, plan = _draw(shape, data_seed)
+    made = {"q0": first}
+    for number in range(1, asking.randint(3, 5)):
+        kept = sorted(asking.sample(range(len(shape.roles)), asking.randint(2, len(shape.roles))))
+        other = replace(shape, where=tuple(term for term in shape.where if asking.random() < 0.8), join_on=False)
+        other = only_roles(other, kept)
+        for _ in range(DRAWS_MAX):
+            windows = tuple(plan.window(rng, name) for name, _ in other.roles)
+            case = assemble(other, windows, first.tables, data_seed, first.extreme)
+            if _count(case) <= RESULTS_MAX:
+                made[f"q{number}"] = case
+                break
     return made
 
 
-def make_case(shape: Shape, data_seed: int, windows_seed: int | None = None) -> TestCase:
-    """Return data set number ``data_seed`` for ``shape``, with windows to match (or others for the same data)."""
-    rng = random.Random(f"data {shape.seed} {data_seed}")
-    plan = streams.plan(rng, shape.columns, shape.times)
-    if len(shape.roles) > 2:  # the oracle looks at every combination
-        most = {3: 40, 4: 14}.get(len(shape.roles), 8)
-        plan = replace(plan, rows={name: min(count, most) for name, count in plan.rows.items()})
-    windows = [plan.window(rng, name) for name, _ in shape.roles]
-    if windows_seed is not None:
-        other = random.Random(f"windows {shape.seed} {data_seed} {windows_seed}")
-        windows = [plan.window(other, name) for name, _ in shape.roles]
-    tables = {name: plan.table(rng, name, columns, shape.times[name]) for name, columns in shape.columns.items()}
+def make_case(shape: Shape, data_seed: int) -> TestCase:
+    """Return data set number ``data_seed`` for ``shape``, with windows to match."""
+    return _draw(shape, data_seed)[0]
+
+
+def _draw(shape: Shape, data_seed: int) -> tuple[TestCase, streams.Plan]:
+    """Draw data and windows, again if hardly anything or far too much matches; one in ten is taken as it comes."""
+    picky = random.Random(f"picky {shape.seed} {data_seed}").random() < 0.9
+    best: tuple[int, TestCase, streams.Plan] | None = None
+    for attempt in range(DRAWS_MAX if picky else 1):
+        rng = random.Random(f"data {shape.seed} {data_seed} {attempt}")
+        plan = streams.plan(rng, shape.columns, shape.times, len(shape.roles), generous=attempt > 0)
+        windows = tuple(plan.window(rng, name) for name, _ in shape.roles)
+        tables = {name: plan.table(rng, name, columns, shape.times[name]) for name, columns in shape.columns.items()}
+        case = assemble(shape, windows, tables, data_seed, plan.extreme or plan.extreme_times)
+        count = _count(case) if picky else RESULTS_MIN
+        if RESULTS_MIN <= count <= RESULTS_MAX:
+            return case, plan
+        away = RESULTS_MIN - count if count < RESULTS_MIN else count
+        if best is None or away < best[0]:
+            best = (away, case, plan)
+    assert best is not None
+    return best[1:]
+
+
+def _count(case: TestCase) -> int:
+    try:
+        return count_matches(case.join)
+    except OracleOverflowError:
+        return 0
+
+
+def assemble(
+    shape: Shape,
+    windows: Sequence[WindowText],
+    tables: Mapping[str, pa.Table],
+    data_seed: int,
+    extreme: bool,
+) -> TestCase:
+    """Return a query of ``shape`` over ``tables``, in our SQL and for the oracle."""
     roles = tuple(
         Role(name, alias, window.window, shape.times[name])
         for (name, alias), window in zip(shape.roles, windows, strict=True)
     )
+    used = {name: tables[name].select([c.name for c in columns]) for name, columns in shape.columns.items()}
     outputs = _outputs(shape)
     predicate = None if not shape.where else " AND ".join(term.duck() for term in shape.where)
     computed = [*shape.where, *shape.after, *(choice.expr for choice in shape.select or () if not choice.passed)]
@@ -564,11 +644,55 @@ def make_case(shape: Shape, data_seed: int, windows_seed: int | None = None) -> 
         shape.seed,
         data_seed,
         _sql(shape, [window.text for window in windows]),
-        Join(roles, tables, predicate, outputs, shape.kind, shape.after[0].duck() if shape.after else None),
+        Join(roles, used, predicate, outputs, shape.kind, shape.after[0].duck() if shape.after else None),
         shape.times,
-        (plan.extreme or plan.extreme_times or rounds) and any(expr.checked() for expr in computed),
+        (extreme or rounds) and any(expr.checked() for expr in computed),
         tuple(i for i, output in enumerate(outputs) if output.approx),
+        shape,
+        tuple(windows),
+        extreme,
     )
+
+
+def only_roles(shape: Shape, kept: Sequence[int]) -> Shape:
+    """Return ``shape`` with some of its streams, and what is said of these alone."""
+    if len(kept) == len(shape.roles):
+        return shape
+    roles = tuple(shape.roles[role] for role in kept)
+    names, aliases = {name for name, _ in roles}, {alias for _, alias in roles}
+    select = tuple(choice for choice in shape.select or () if aliases_of(choice.expr) <= aliases) or None
+    return replace(
+        shape,
+        columns={name: columns for name, columns in shape.columns.items() if name in names},
+        roles=roles,
+        times={name: time for name, time in shape.times.items() if name in names},
+        where=tuple(term for term in shape.where if aliases_of(term) <= aliases),
+        select=select,
+    )
+
+
+def with_times(case: TestCase) -> TestCase:
+    """Return the case with the times of all members among its results."""
+    shape = case.shape
+    if shape.select is None:
+        return case
+    times = [
+        Choice(f"at__{k}", Col(alias, shape.times[name], INT), True, True)
+        for k, (name, alias) in enumerate(shape.roles)
+    ]
+    shape = replace(shape, select=(*shape.select, *times))
+    return assemble(shape, case.windows, case.tables, case.data_seed, case.extreme)
+
+
+def aliases_of(expr: Expr) -> set[str]:
+    """Return the roles whose columns an expression reads."""
+    return {column.alias for column in columns_of(expr)}
+
+
+def columns_of(expr: Expr) -> list[Col]:
+    """Return the columns that an expression reads."""
+    own = [expr] if isinstance(expr, Col) else []
+    return own + [column for arg in expr.args for column in columns_of(arg)]
 
 
 def _uses(expr: Expr, names: Sequence[str]) -> bool:

@@ -18,7 +18,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
@@ -178,9 +178,16 @@ def matches(join: Join, dropped: Mapping[str, Collection[int]] | None = None) ->
     return _matches(join, [], dropped or {})
 
 
-def _matches(join: Join, computed: Sequence[str], dropped: Mapping[str, Collection[int]]) -> list[tuple[Any, ...]]:
+def count_matches(join: Join) -> int:
+    """Return how many combinations satisfy windows and condition, without a look at what is outer about the join."""
+    return int(_matches(replace(join, kind="inner"), [], {}, count=True)[0][0])
+
+
+def _matches(
+    join: Join, computed: Sequence[str], dropped: Mapping[str, Collection[int]], count: bool = False
+) -> list[tuple[Any, ...]]:
     db = _database()
-    factors = _common_unit(join)
+    factors = common_unit(join)
     keys = []
     for role in join.roles:
         gone = set(dropped.get(role.name, ()))
@@ -194,7 +201,7 @@ def _matches(join: Join, computed: Sequence[str], dropped: Mapping[str, Collecti
     if join.predicate is not None:
         where = f"({where}) AND ({join.predicate})"
     wanted = ", ".join([f'"{role.alias}".__i' for role in join.roles] + [f"({text})" for text in computed])
-    text = f"SELECT {wanted} FROM {', '.join(lists)} WHERE {where}"
+    text = f"SELECT {'count(*)' if count else wanted} FROM {', '.join(lists)} WHERE {where}"
     if join.kind != "inner":
         text = _outer_text(join, lists, wanted, where)
     try:
@@ -235,7 +242,7 @@ def _database() -> duckdb.DuckDBPyConnection:
     return db
 
 
-def _common_unit(join: Join) -> list[int]:
+def common_unit(join: Join) -> list[int]:
     """Return by role the factor that turns its ticks into the finest unit of the query."""
     rates = [ticks_per_second(join.tables[role.name].schema.field(role.time).type) for role in join.roles]
     if all(rate is None for rate in rates):

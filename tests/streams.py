@@ -78,24 +78,29 @@ class Plan:
     disorder: str
     temporal: bool
     texts: tuple[str, ...]
+    generous: bool
 
     # ------------------------------------------------------------------ windows
 
     def window(self, rng: random.Random, name: str) -> WindowText:
         """Return a window for stream ``name``, of any kind."""
-        kind = rng.choices(["range", "rows", "now"], [62, 28, 10])[0]
+        kind = rng.choices(["range", "rows", "now"], [62, 30, 3 if self.generous else 8])[0]
         if kind == "now":
             return WindowText(Window("now"), rng.choice(["NOW", "NOW", "now"]))
         if kind == "rows":
-            count = rng.choice([1, 2, 3, rng.randint(1, 12), max(1, self.rows[name] // 2), 500])
+            few = [] if self.generous else [1, 2, 3]
+            some = max(1, self.rows[name] // 4), max(1, self.rows[name] // 2)
+            count = rng.choice([*few, rng.randint(1, 12), *some, *some, 500])
             return WindowText(Window("rows", count=count), f"ROWS {count}")
         inclusive = rng.random() < 0.3
         tail = " INCLUSIVE" if inclusive else ""
-        span = rng.choice([1, 2, max(1, self.time_span // 4), max(1, self.time_span // 2), self.time_span + 5])
+        whole = self.time_span
+        span = rng.choice([*([] if self.generous else [1, 2]), whole // 4, whole // 3, whole // 2, whole + 5]) or 1
+        least = max(1, span // 2)
         if not self.temporal:
-            length = rng.randint(1, span) if rng.random() < 0.95 else rng.choice([2**31, 2**62, 2**63 - 1])
+            length = rng.randint(least, span) if rng.random() < 0.95 else rng.choice([2**31, 2**62, 2**63 - 1])
             return WindowText(Window("range", Fraction(length), inclusive), f"RANGE {length}{tail}")
-        length = rng.randint(1, span) * self.step_ns
+        length = rng.randint(least, span) * self.step_ns
         if rng.random() < 0.15:
             length += self.step_ns // 2
         units = [unit for unit, ns in WINDOW_UNITS.items() if length * 2 % ns == 0]
@@ -205,34 +210,60 @@ class Plan:
         return Decimal((sign, digits, -kind.scale))
 
 
-def plan(rng: random.Random, columns: Mapping[str, Sequence[Column]], times: Mapping[str, str]) -> Plan:
-    """Return the dials for a data set over streams with ``columns``."""
+ROWS_MAX = {1: 350, 2: 600, 3: 60, 4: 20, 5: 10}
+"""Tuples of a stream at most, by streams of the query: the oracle looks at every combination."""
+
+
+def plan(
+    rng: random.Random,
+    columns: Mapping[str, Sequence[Column]],
+    times: Mapping[str, str],
+    width: int = 2,
+    generous: bool = False,
+) -> Plan:
+    """Return the dials for a data set over streams with ``columns``, for a query of ``width`` streams.
+
+    ``generous``: values from small domains and long windows, so that there are results.
+    """
     kinds = [c.arrow for name, cs in columns.items() for c in cs if c.name == times[name]]
     temporal = not pa.types.is_integer(kinds[0])
     dates = pa.types.is_date32(kinds[0])
     coarse = any(pa.types.is_timestamp(kind) and kind.unit == "s" for kind in kinds)
     step = rng.choice([NS["s"], NS["s"], 60 * NS["s"]] + ([] if coarse else [250 * NS["ms"]]))
-    extreme = rng.random() < 0.12
-    extreme_times = rng.random() < 0.04 and kinds.count(pa.int64()) == len(kinds)
-    rows = {}
-    for name in columns:
-        rows[name] = rng.choices([0, rng.randint(1, 5), rng.randint(6, 60), rng.randint(100, 300)], [5, 10, 82, 3])[0]
+    extreme = rng.random() < 0.1 and not generous
+    extreme_times = rng.random() < 0.04 and kinds.count(pa.int64()) == len(kinds) and not generous
+    rows = _rows(rng, list(columns), width, generous)
     return Plan(
         rows,
-        rng.choice([3, 8, 20, 60]),
-        rng.choice([0.0, 0.0, 0.1, 0.4]),
+        rng.choice([1, 2, 4] if generous else [3, 8, 20, 60]),
+        rng.choice([0.0, 0.05, 0.15] if generous else [0.0, 0.05, 0.15, 0.4]),
         rng.choice([0.0, 0.05, 0.2]),
         extreme,
         extreme_times,
         not extreme_times and rng.random() < 0.08,
-        rng.random() < 0.5,
+        rng.random() < 0.5 and not generous,
         NS["day"] if dates else step,
-        rng.choice([3, 20, 20, 60]),
+        rng.choice([3, 20, 60, 100] if max(rows.values()) < 100 else [20, 60, 200]),
         rng.choice([0, BASE_SECONDS, BASE_SECONDS, -86_400 * 3] if temporal else [0, -50, 1000]),
         rng.choice(["sorted", "local", "random"]),
         temporal,
-        tuple(rng.sample(DATA_TEXTS, 6)),
+        tuple(rng.sample(DATA_TEXTS, 3 if generous else 6)),
+        generous,
     )
+
+
+def _rows(rng: random.Random, names: Sequence[str], width: int, generous: bool) -> dict[str, int]:
+    """Return how many tuples each stream has."""
+    most = ROWS_MAX[1 if len(names) == 1 else width]
+    sizes = [0, rng.randint(1, 5), rng.randint(6, 60), rng.randint(60, 180), rng.randint(180, 600)]
+    weights = [0, 0, 50, 38, 12] if generous else [2, 6, 45, 35, 12]
+    large = rng.choices(range(5), weights)[0]
+    rows = {}
+    for name in names:  # mostly of about one size
+        place = large if rng.random() < 0.85 else rng.choices(range(5), weights)[0]
+        count = sizes[place] if rng.random() < 0.5 else rng.randint(sizes[place] // 2, sizes[place])
+        rows[name] = count if count <= most else rng.randint(2 * most // 3, most)
+    return rows
 
 
 def _limits(kind: pa.DataType) -> tuple[int, int]:

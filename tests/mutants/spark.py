@@ -155,7 +155,7 @@ ENTRIES = [
         "cached.join.advance_to(manifest.watermark)",
         "pass",
         "after a restart what has expired comes back",
-        f"{STATE} test_outer.py::test_random_outer_joins_are_exact[0-cells-auto-any]",
+        f"{STATE} test_outer.py::test_random_outer_joins_are_exact[left-cells-auto-any]",
         equivalent="each micro-batch advances the join to Spark's watermark, which never goes back, before anything is "
         "written; what was pushed before that is bounded by the windows themselves",
     ),

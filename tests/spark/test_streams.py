@@ -11,8 +11,9 @@ import crosswind as cw
 from tests import seeds, test_semantics
 from tests.cases import make_case, make_shape
 from tests.conftest import ON_STREAMS, SPARK
-from tests.fuzz import check, command
+from tests.fuzz import SHAPES_PER_SEED, check
 from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
+from tests.seeds import SEED
 from tests.spark.frames import Feed, join_static, join_streams, run_to_end, static_frame, written
 
 pytestmark = SPARK
@@ -33,9 +34,8 @@ SENTENCES: tuple[Callable[..., None], ...] = (
 )
 OFTEN = {"rows_counts_by_time_and_then_by_arrival", "kinds_of_windows_can_be_mixed", "dates_are_times"}
 """Sentences of every test run; a query costs seconds, so ``make soak`` has the others."""
-RANDOM_CASES = [
-    pytest.param(shape, 1000 + shape, marks=() if shape % 8 == 0 else pytest.mark.long) for shape in range(0, 40, 2)
-]
+RANDOM_SHAPES = [pytest.param(number, marks=() if number < 5 else pytest.mark.long) for number in range(20)]
+ATTEMPTS = 12
 
 
 def batch(*tuples: tuple[int, int | None]) -> pa.Table:
@@ -74,16 +74,16 @@ def test_semantics_hold_on_streams(sentence):
     sentence(ON_STREAMS)
 
 
-@pytest.mark.parametrize(("shape", "data"), RANDOM_CASES, ids=str)
-def test_random_streams_are_joined_exactly(shape, data):
-    case = make_case(make_shape(shape), data)
-    try:
-        verdict = check(case, ON_STREAMS)
-    except Exception as error:
-        error.add_note(f"{case.sql}\nagain: {command(case, ON_STREAMS)}")
-        raise
-    if verdict.kind in ("refused", "not in Spark"):
-        pytest.skip(f"{verdict.kind}: {verdict.report}")
+@pytest.mark.parametrize("number", RANDOM_SHAPES)
+def test_random_streams_are_joined_exactly(number):
+    """The first case of some that Spark has types and values for."""
+    kinds = []
+    for attempt in range(ATTEMPTS):
+        shape = make_shape(SHAPES_PER_SEED * SEED + number + len(RANDOM_SHAPES) * (attempt // 2))
+        kinds.append(check(make_case(shape, attempt), ON_STREAMS).kind)
+        if kinds[-1] != "not in Spark":
+            break
+    assert kinds[-1] in ("same", "overflow", "unknown"), kinds
 
 
 @pytest.mark.parametrize(
