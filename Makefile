@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n 2
 BENCH ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka test processors lint docs faults fuzz damage mutants soak bench lock clean
+.PHONY: help setup demo kafka test cold processors lint docs faults fuzz damage mutants soak bench lock clean
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,6 +31,10 @@ test: setup  ## Run the tests: make test [SEED=any]
 
 processors: setup  ## Run the tests of kernels, compiled for processors that can do less
 	@.venv/bin/python -m tests.processors
+
+cold: setup  ## Run the tests of kernels and of what a query means with nothing compiled before
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; CROSSWIND_CACHE_DIR="$$folder" .venv/bin/python -m pytest -q \
+		$(PYTEST_ARGS) -m 'not long and not spark' tests/test_kernel.py tests/test_kernel_cache.py tests/test_semantics.py
 
 lint: setup  ## Check style and types
 	@.venv/bin/ruff check .

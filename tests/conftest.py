@@ -5,9 +5,11 @@ To put a new engine, index or layout under the whole suite, add it to :data:`ENG
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -352,9 +354,28 @@ def _check_stats(
 
 
 def use_kernel_cache(folder: Path) -> None:
-    """Let this process and its children keep compiled kernels in ``folder``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("CROSSWIND_CACHE_DIR", str(folder))
+    """Let this process and its children keep compiled kernels in ``folder``, or in the one that the environment names.
+
+    A file there is used only where all that decides its machine code is the same, so a folder outside the clone can
+    serve many clones, commits and machines: ``CROSSWIND_CACHE_DIR=~/.cache/crosswind-tests make test``.
+    """
+    from crosswind.folders import distrust, make_private
+
+    chosen = Path(os.environ.get("CROSSWIND_CACHE_DIR") or folder)
+    make_private(chosen)
+    reason = distrust(chosen)
+    if reason is not None and chosen != folder:
+        pytest.exit(f"CROSSWIND_CACHE_DIR is {chosen}, and {reason}. Name a folder of your own.", returncode=4)
+    if reason is not None:
+        # A clone that others may write to, as some runners make them: kernels are kept for this run alone.
+        chosen = Path(tempfile.mkdtemp(prefix="crosswind-tests-"))
+        atexit.register(_remove, chosen, os.getpid())
+    os.environ["CROSSWIND_CACHE_DIR"] = str(chosen)
+
+
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -368,6 +389,29 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("JDK_JAVA_OPTIONS", QUICK_JAVA)
     cache = getattr(config, "cache", None)  # pytest can be told to have none
     use_kernel_cache(Path(cache.mkdir(KERNEL_CACHE)) if cache else ROOT / ".pytest_cache" / "d" / KERNEL_CACHE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of one query beside each other, all engines in a row.
+
+    Processes take tests in stretches (``--dist worksteal``), so that a query is compiled in one of them, while others
+    compile other queries.
+    """
+    groups: dict[tuple[object, ...], int] = {}
+
+    def group(item: pytest.Item) -> int:
+        params = getattr(item, "callspec", None)
+        shape = sorted((name, _mark(value)) for name, value in params.params.items()) if params else ()
+        return groups.setdefault((item.nodeid.partition("[")[0], *shape), len(groups))
+
+    items.sort(key=group)
+
+
+def _mark(value: object) -> str:
+    """Return what tells parameters apart; engines are not, as they share kernels."""
+    if isinstance(value, EngineConfig):
+        return ""
+    return repr(value) if isinstance(value, int | str | tuple) else str(id(value))
 
 
 @pytest.fixture(params=[*ENGINES, pytest.param(ON_SPARK, marks=SPARK)], ids=lambda engine: engine.id)

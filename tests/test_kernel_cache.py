@@ -14,6 +14,7 @@ import sys
 import traceback
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,7 @@ from crosswind.folders import cache_root, distrust, make_private, read_trusted
 from crosswind.kernel import store
 from crosswind.kernel.jit import load_source
 from crosswind.kernel.store import cache_folder, fingerprint
+from tests.conftest import ENGINES, pytest_collection_modifyitems, use_kernel_cache
 
 _SOURCE = '''"""A kernel for tests."""
 
@@ -491,3 +493,38 @@ def test_the_processor_decides(cache, tmp_path, monkeypatch):
     assert outcome(start(cache, tmp_path / "tmp"))["hits"] == 0
     monkeypatch.delenv("NUMBA_CPU_FEATURES")
     assert outcome(start(cache, tmp_path / "tmp"))["misses"] == 0
+
+
+# -- the tests' own folder ------------------------------------------------------------------------
+
+
+def test_the_folder_of_the_tests_can_be_named(tmp_path, monkeypatch):
+    named, default, wide = tmp_path / "named", tmp_path / "default", tmp_path / "wide"
+    wide.mkdir()
+    wide.chmod(0o777)
+    monkeypatch.setenv("CROSSWIND_CACHE_DIR", str(named))
+    use_kernel_cache(default)
+    assert os.environ["CROSSWIND_CACHE_DIR"] == str(named)
+    assert named.stat().st_mode & 0o777 == 0o700
+    monkeypatch.delenv("CROSSWIND_CACHE_DIR")
+    use_kernel_cache(default)
+    assert os.environ["CROSSWIND_CACHE_DIR"] == str(default)
+    monkeypatch.setenv("CROSSWIND_CACHE_DIR", str(wide))
+    with pytest.raises(pytest.exit.Exception, match=f"other users may write to {wide}"):
+        use_kernel_cache(default)
+    monkeypatch.delenv("CROSSWIND_CACHE_DIR")
+    use_kernel_cache(wide)
+    assert distrust(Path(os.environ["CROSSWIND_CACHE_DIR"])) is None
+
+
+def test_tests_of_a_query_stand_beside_each_other():
+    class Item:
+        def __init__(self, name: str, **params: object) -> None:
+            self.nodeid = f"{name}[{len(params)}]"
+            self.callspec = SimpleNamespace(params=params)
+
+    one, two = ENGINES[:2]
+    items = [Item("f", engine=one, seed=0), Item("f", engine=one, seed=1), Item("f", engine=two, seed=0), Item("g")]
+    ordered = list(items)
+    pytest_collection_modifyitems(ordered)
+    assert ordered == [items[0], items[2], items[1], items[3]]
