@@ -218,6 +218,7 @@ class Simulation:
             if rng.random() >= trouble.loser:
                 break
         done.states[cell] = store.content
+        done.rejected += task.set_aside
         if task.timer is not None:
             done.timers.setdefault(cell, set()).add(task.timer)
         done.results += blocks

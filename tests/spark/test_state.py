@@ -294,6 +294,19 @@ def test_rows_windows_hold_back_until_the_watermark():
     assert simulation.total("state_bytes") > 0, "a snapshot is state, too"
 
 
+@pytest.mark.filterwarnings("ignore::crosswind.errors.OverflowWarning")
+def test_tuples_that_overflow_after_they_were_taken_are_counted():
+    sql = "SELECT R.x, S.x AS a FROM R [ROWS 5], S [ROWS 5] WHERE R.x * S.x > 0"
+    simulation = Simulation(make_spec(sql, SCHEMAS, lateness=5), seeds.chance(2), CALM)
+    simulation.batch({"R": batch((2**62, 1)), "S": batch((4, 2))})
+    assert simulation.rejected == 0
+    for at in (20, 40):
+        simulation.batch({"R": batch((1, at)), "S": batch((1, at))})
+    simulation.settle()
+    assert simulation.rejected == 1
+    assert simulation.table().num_rows > 0
+
+
 # ---------------------------------------------------------------------------------- counters
 
 

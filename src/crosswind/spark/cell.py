@@ -94,6 +94,8 @@ class Cell:
         self._ages: tuple[int | None, ...] = ()
         self.is_idle = False
         """Whether there was nothing to do."""
+        self.set_aside = 0
+        """Tuples that were left out because arithmetic overflows (see :class:`crosswind.OverflowWarning`)."""
         self.timer: int | None = None
         """The watermark, in milliseconds, at which to call again even if nothing comes (None: as asked before)."""
 
@@ -117,6 +119,7 @@ class Cell:
         taken = self._judge(arrivals, watermark, report)
         began = clock.perf_counter()
         self._ages = cached.join.ages
+        known = sum(cached.join.stats.rejected.values())
         for name, table in self._join(cached.join, taken, watermark, teach=report.blocks_read > 0):
             report.results += table.num_rows
             report.join_ms += _since(began)
@@ -125,6 +128,7 @@ class Cell:
         report.join_ms += _since(began)
         began = clock.perf_counter()
         stats = cached.join.stats
+        self.set_aside = sum(stats.rejected.values()) - known
         manifest.window_tuples = sum(stats.window_tuples.values()) + stats.held
         self._write(manifest, cached, taken, milliseconds)
         report.state_ms += _since(began)

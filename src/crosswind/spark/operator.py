@@ -108,7 +108,7 @@ class CellProcessor(StatefulProcessor):
         if cell.timer is not None:
             self._handle.registerTimer(cell.timer)
         if counted is not None or not cell.is_idle:  # one report: what it holds is added up over the cells
-            yield _row(key, report, rejected, None, None)
+            yield _row(key, report, rejected + cell.set_aside, None, None)
 
 
 def result_blocks(found: Iterable[Found]) -> Iterator[tuple[str, bytes]]:
