@@ -392,17 +392,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of one query beside each other, all engines in a row.
+    """Put the tests of one query beside each other, all engines in a row, and those on Spark before all others.
 
     Processes take tests in stretches (``--dist worksteal``), so that a query is compiled in one of them, while others
-    compile other queries.
+    compile other queries, and one alone has a session of Spark, unless it is still at it when others are done.
     """
     groups: dict[tuple[object, ...], int] = {}
 
-    def group(item: pytest.Item) -> int:
+    def group(item: pytest.Item) -> tuple[bool, int]:
         params = getattr(item, "callspec", None)
         shape = sorted((name, _mark(value)) for name, value in params.params.items()) if params else ()
-        return groups.setdefault((item.nodeid.partition("[")[0], *shape), len(groups))
+        number = groups.setdefault((item.nodeid.partition("[")[0], *shape), len(groups))
+        return item.get_closest_marker(SPARK.name) is None, number
 
     items.sort(key=group)
 

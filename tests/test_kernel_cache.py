@@ -523,8 +523,12 @@ def test_tests_of_a_query_stand_beside_each_other():
             self.nodeid = f"{name}[{len(params)}]"
             self.callspec = SimpleNamespace(params=params)
 
+        def get_closest_marker(self, name: str) -> object:
+            return self.callspec.params.get(name)
+
     one, two = ENGINES[:2]
     items = [Item("f", engine=one, seed=0), Item("f", engine=one, seed=1), Item("f", engine=two, seed=0), Item("g")]
+    items += [Item("g", spark=True)]
     ordered = list(items)
     pytest_collection_modifyitems(ordered)
-    assert ordered == [items[0], items[2], items[1], items[3]]
+    assert ordered == [items[4], items[0], items[2], items[1], items[3]]
