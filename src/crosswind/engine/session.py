@@ -304,10 +304,15 @@ def parse_queries(
         raise InputError(
             f"time must be the name of a column, or a mapping of streams to names, got {type(time).__name__}."
         )
+    for pair in time.items() if not isinstance(time, str) else ():
+        if not all(isinstance(name, str) for name in pair):
+            raise InputError(f"time maps names of streams to names of columns, got {pair[0]!r}: {pair[1]!r}.")
     texts = {"query": query} if isinstance(query, str) else dict(query)
     if not isinstance(schemas, Mapping):
         raise InputError(f"schemas must be a mapping of stream names to pyarrow schemas, got {type(schemas).__name__}.")
     for name, schema in schemas.items():
+        if not isinstance(name, str):
+            raise InputError(f"schemas maps names of streams to pyarrow schemas, got the name {name!r}.")
         if not isinstance(schema, pa.Schema):
             raise InputError(f"the schema of stream '{name}' must be a pyarrow.Schema, got {type(schema).__name__}.")
     if not texts:

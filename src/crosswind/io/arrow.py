@@ -84,15 +84,33 @@ def _read(data: Any, schema: pa.Schema | None, stream: str) -> pa.Table:
             return pa.Table.from_batches([data])
         if isinstance(data, Mapping):
             return _from_mapping(data, schema)
+        is_frame = type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
+        if is_frame:
+            _refuse_repeated(list(data.columns), stream)
         if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
             return pa.table(data)
         if hasattr(data, "to_arrow"):
             return _read(data.to_arrow(), schema, stream)
-        if type(data).__module__.partition(".")[0] == "pandas":
+        if is_frame:
             return pa.Table.from_pandas(data, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError) as error:
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"stream '{stream}': a text or a name of the batch holds a lone surrogate, {error.object[error.start]!a}: "
+            "half of a character, which UTF-8 cannot hold. Replace it, as text.encode('utf-8', 'replace') does."
+        ) from None
+    except (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"stream '{stream}': the batch cannot be read as Arrow data: {error}") from None
     raise InputError(f"stream '{stream}': got {type(data).__name__}, which is not Arrow-shaped; push {_SHAPES}.")
+
+
+def _refuse_repeated(names: list[Any], stream: str) -> None:
+    """Refuse columns of one name, which Arrow makes of no DataFrame."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"stream '{stream}': the batch has {names.count(twice)} columns named {twice!r}; it has "
+            f"{', '.join(map(str, names))}. Rename or drop all but one."
+        )
 
 
 def _from_mapping(data: Mapping[str, Any], schema: pa.Schema | None) -> pa.Table:

@@ -81,4 +81,5 @@ def _named(name: str, sql: str, start: int, end: int) -> SqlType:
             return SqlType(Kind.DECIMAL, precision=precision, scale=scale)
         raise QueryError(f"{name} is not a type: DECIMAL(p,s) needs 1 <= p <= 38 and 0 <= s <= p.", sql, start, end)
     hint = did_you_mean(base, [*_TYPES, "DECIMAL"])
-    raise UnsupportedError(f"Cannot cast to {name}.{hint} Allowed: {_ALLOWED}.", sql, start, end)
+    shown = "STRING" if base == "TEXT" else name  # sqlglot's name for it
+    raise UnsupportedError(f"Cannot cast to {shown}.{hint} Allowed: {_ALLOWED}.", sql, start, end)

@@ -178,7 +178,7 @@ class Checker:
     def _literal(self, node: exp.Literal) -> Expr:
         start, end = place_of(node)
         if node.is_string:
-            return Literal(STRING, unescape(self.scope.sql[start + 1 : end - 1]) if start >= 0 else str(node.this))
+            return Literal(STRING, self._text(node, start, end))
         text = str(node.this)
         if "e" in text.lower():
             if not isfinite(float(text)):
@@ -190,6 +190,19 @@ class Checker:
         if value < 2**63:
             return Literal(_INT32 if value < 2**31 else INT64, value)
         return decimal_literal(Decimal(value), start, end)
+
+    def _text(self, node: exp.Literal, start: int, end: int) -> str:
+        text = unescape(self.scope.sql[start + 1 : end - 1]) if start >= 0 else str(node.this)
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            message = (
+                f"The constant holds a lone surrogate, {text[error.start]!a}: half of a character, which is no text."
+            )
+            raise QueryError(
+                f"{message} Write both halves, or \\U and eight digits.", self.scope.sql, start, end
+            ) from None
+        return text
 
     def _hex(self, node: exp.HexString) -> Expr:
         digits = str(node.this)

@@ -21,6 +21,7 @@ from crosswind.query.windows import is_unit
 
 __all__ = ["parse_statements"]
 
+_NO_BINARY = re.compile(r"\b[xX]'(?![0-9a-fA-F]*')[^']*'")
 _OWN_FUNCTIONS = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "POSITION", "OVERLAY")
 
 
@@ -124,6 +125,10 @@ def parse_statements(source: Source) -> list[exp.Expr | None]:
     except TokenError as error:
         start, found = -1, ""
         message = f"Cannot read the query: {str(error).splitlines()[0]}."
+        wrong = _NO_BINARY.search(source.code)
+        if wrong is not None:
+            start, found = wrong.start(), wrong.group()
+            message = f"{found} is not a binary constant: only 0-9 and A-F are allowed."
     raise QueryError(message, source.sql, start, start + max(1, len(found)))
 
 

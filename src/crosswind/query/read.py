@@ -48,12 +48,15 @@ _SIZE = 2_000
 _VALUES = 100_000
 """Constants in the lists of an expression."""
 _OPENS, _CLOSES = re.compile(r"\(|\bCASE\b", re.IGNORECASE), re.compile(r"\)|\bEND\b", re.IGNORECASE)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SPLIT = "Split it into several queries, or use @crosswind.predicate."
 _SIGNS = re.compile(rf"(?:(?:\bNOT\b|[-+~!])\s*){{{_DEPTH + 1}}}", re.IGNORECASE)
 _JOINS = (
     "Allowed: INNER JOIN, CROSS JOIN, a comma; between two streams also LEFT, RIGHT and FULL OUTER JOIN, "
     "LEFT SEMI JOIN and LEFT ANTI JOIN."
 )
+_WORDS = ("POSITIONAL", "ARRAY", "HASH", "MERGE", "LOOP", "LOOKUP", "GLOBAL", "ANY", "PASTE", "TEMPORAL", "BROADCAST")
+"""Words that other languages have before JOIN, and that could be read as the name of the stream before them."""
 _KINDS = {("", ""), ("", "INNER"), ("", "CROSS"), ("", "SEMI"), ("", "ANTI"), ("LEFT", "SEMI"), ("LEFT", "ANTI")}
 _KINDS |= {(side, kind) for side in ("LEFT", "RIGHT", "FULL") for kind in ("", "OUTER")}
 
@@ -71,6 +74,7 @@ def read(sql: str, schemas: Mapping[str, pa.Schema], time: str | Mapping[str, st
     """Parse, bind and type-check ``sql``; see :func:`crosswind.query.parse`."""
     if not isinstance(sql, str):
         raise QueryError(f"A query must be text, got {type(sql).__name__}. Write it as SQL, {_EXAMPLE}.")
+    _check_characters(sql)
     scope = Scope(sql)
     source = scan(sql)
     _check_nesting(source)
@@ -81,6 +85,19 @@ def read(sql: str, schemas: Mapping[str, pa.Schema], time: str | Mapping[str, st
     except RecursionError:
         error = _too_deep(sql)
     raise error
+
+
+def _check_characters(sql: str) -> None:
+    """Refuse halves of characters, which no encoding of text can hold."""
+    half = _SURROGATE.search(sql)
+    if half is not None:
+        raise QueryError(
+            f"The query holds a lone surrogate, {half.group()!a}: half of a character, which is no text. Decode the "
+            "query with errors='replace', or take it out.",
+            _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", sql),
+            half.start(),
+            half.end(),
+        )
 
 
 def _too_deep(sql: str, start: int = -1, end: int = -1) -> QueryError:
@@ -286,6 +303,14 @@ def _from(select: exp.Select, source: Source) -> list[_Item]:
 
 def _item(table: exp.Expr, join: exp.Join | None, source: Source) -> _Item:
     start, end = place_of(table)
+    if isinstance(table, exp.Paren | exp.Subquery) and not isinstance(table.this, exp.Query):
+        raise UnsupportedError(
+            "Parentheses around streams or joins in FROM are not supported: joins are read from the left. Leave them "
+            "out: FROM R [window] JOIN S [window] ON ...",
+            source.sql,
+            start,
+            end,
+        )
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise UnsupportedError(
             "FROM takes names of streams; subqueries and table functions are not supported. "
@@ -302,16 +327,44 @@ def _item(table: exp.Expr, join: exp.Join | None, source: Source) -> _Item:
     if join is not None:
         _check_join(join, source, start, end)
     alias = table.args.get("alias")
+    if alias is not None:
+        _check_alias(alias.this, source)
     if alias is not None and alias.args.get("columns"):
         raise UnsupportedError("Column lists after an alias are not supported.", source.sql, start, end)
     return _Item(name_of(table.this), name_of(alias.this) if alias is not None else None, join)
+
+
+def _check_alias(alias: exp.Expr, source: Source) -> None:
+    """Refuse a word before JOIN that asks for a join of another kind, rather than take it for a name."""
+    start, end = place_of(alias)
+    word = source.mask[start:end].upper()
+    before, after = source.mask[:start].split()[-1:], source.mask[end:].split()[:1]
+    if word in _WORDS and [text.upper() for text in before] != ["AS"] and [text.upper() for text in after] == ["JOIN"]:
+        raise UnsupportedError(
+            f"{word} JOIN is not supported. {_JOINS} To call the stream before it {word}, write AS {word}.",
+            source.sql,
+            start,
+            end,
+        )
+
+
+def _instead(words: list[str]) -> str:
+    """Return what to write in place of a join that is not supported."""
+    if words[0] == "NATURAL":
+        return "Write which columns must be equal: JOIN ... USING (column, ...)."
+    if words[1] == "RIGHT" and words[2] in ("SEMI", "ANTI"):
+        return f"Swap the streams: S LEFT {words[2]} JOIN R gives tuples of S as R RIGHT {words[2]} JOIN S would."
+    return _JOINS
 
 
 def _check_join(join: exp.Join, source: Source, start: int, end: int) -> None:
     words = [str(join.args.get(part) or "").upper() for part in ("method", "side", "kind")]
     name = " ".join(word for word in words if word)
     if words[0] or tuple(words[1:]) not in _KINDS:
-        raise UnsupportedError(f"{name} JOIN is not supported. {_JOINS}", source.sql, start, end)
+        name = name if name.endswith("JOIN") else f"{name} JOIN"
+        raise UnsupportedError(f"{name} is not supported. {_instead(words)}", source.sql, start, end)
+    if join.args.get("using") == []:
+        raise QueryError("USING needs at least one column: USING (column, ...).", source.sql, start, end)
     if (words[1] or words[2] in ("SEMI", "ANTI")) and not (join.args.get("on") or join.args.get("using")):
         raise QueryError(f"{name} JOIN needs a condition: write ON after the stream.", source.sql, start, end)
 
@@ -364,6 +417,14 @@ def _stream(
             item.name.start,
             item.name.end,
         )
+    if schema.names.count(column) > 1:
+        raise QueryError(
+            f"The stream {name} has {schema.names.count(column)} columns called '{column}', its time column. Rename "
+            "all but one.",
+            sql,
+            item.name.start,
+            item.name.end,
+        )
     return Stream(name, alias, window, schema, column)
 
 
@@ -404,7 +465,8 @@ def _check_times(items: list[_Item], scope: Scope) -> None:
         if of.kind not in (Kind.TIMESTAMP, Kind.DATE, Kind.INT) or pa.types.is_dictionary(arrow):
             raise scope.error(
                 f"The time column {stream.name}.{stream.time} is of type {arrow}. "
-                "Allowed: timestamp of any unit, date, or an integer of up to 64 bits (uint64 excepted).",
+                "Allowed: timestamp of any unit, date, or an integer of up to 64 bits (uint64 excepted). "
+                + _conversion(arrow, stream.time),
                 item.name,
             )
         _check_unit(stream, of.kind is Kind.INT, item, scope)
@@ -417,6 +479,17 @@ def _check_times(items: list[_Item], scope: Scope) -> None:
                 "Allowed: all integers, all timestamps with a zone, or all dates and timestamps without one.",
                 item.name,
             )
+
+
+def _conversion(arrow: pa.DataType, time: str) -> str:
+    """Say how a time column of another type becomes one that is allowed."""
+    if pa.types.is_dictionary(arrow):
+        return f"Decode it before the join: table['{time}'].cast(pa.{arrow.value_type}())."
+    if pa.types.is_integer(arrow) or pa.types.is_decimal(arrow):
+        return f"Cast it before the join: table['{time}'].cast(pa.int64()), on Spark CAST({time} AS BIGINT)."
+    if pa.types.is_string(arrow) or pa.types.is_large_string(arrow):
+        return f"Cast it before the join: table['{time}'].cast(pa.timestamp('us')), on Spark CAST({time} AS TIMESTAMP)."
+    return "Convert it before the join."
 
 
 def _check_unit(stream: Stream, integer: bool, item: _Item, scope: Scope) -> None:

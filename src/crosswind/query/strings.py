@@ -6,7 +6,8 @@ import re
 
 __all__ = ["unescape"]
 
-_ESCAPE = re.compile(r"''|\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
+_ESCAPE = re.compile(r"''|\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _SPECIAL = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
@@ -14,9 +15,10 @@ def unescape(raw: str) -> str:
     r"""Return the value of a string constant from what stands between its quotes.
 
     A doubled quote is a quote; ``\n``, ``\t``, ``\u0041``, ``\101`` and the like are what
-    Spark makes of them; any other escaped character stands for itself.
+    Spark makes of them, two halves of a character together; any other escaped character stands for itself.
     """
-    return _ESCAPE.sub(_replacement, raw)
+    text = _ESCAPE.sub(_replacement, raw)
+    return _PAIR.sub(lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
 def _replacement(match: re.Match[str]) -> str:

@@ -148,9 +148,10 @@ def _range(rest: str, text: str, clause: Bracket, sql: str) -> Range:
         length, seconds = parse_parts(body)
     except DurationError as error:
         raise _error(f"Cannot read the window '[{text}]'. {error}", clause, sql) from None
-    if length == 0:
+    if length == 0 and not inclusive:
         raise _error(
-            f"The window '[{text}]' has length zero and would hold nothing. For tuples of the same time write [NOW].",
+            f"The window '[{text}]' has length zero and would hold nothing. For tuples of the same time write [NOW] or "
+            "[RANGE 0 INCLUSIVE].",
             clause,
             sql,
         )
@@ -167,7 +168,7 @@ def _rows(rest: str, text: str, clause: Bracket, sql: str) -> Rows:
     if rest.upper().startswith("UNBOUNDED"):
         raise _error("An UNBOUNDED window would keep every tuple forever. Give a count.", clause, sql)
     if not re.fullmatch(r"\+?\d{1,19}", rest) or not 0 < int(rest) < 2**63:
-        raise _error(f"ROWS needs a whole number of at least 1, got '{rest}'.", clause, sql)
+        raise _error(f"ROWS needs a whole number of at least 1 and below 2^63, got '{rest}'.", clause, sql)
     return Rows(int(rest), text)
 
 
