@@ -46,6 +46,14 @@ def test_a_count_window_holds_so_many_tuples_and_no_more(options):
         assert sorted(pa.concat_tables(found).column("x").to_pylist()) == [5, 6, 7]
 
 
+@pytest.mark.parametrize("where", ["", "WHERE R.x < S.x", "WHERE R.x * 1 < S.x"])
+def test_a_count_window_is_that_of_the_moment_at_which_the_other_tuple_came(where):
+    """All are joined in one call: the first tuple of S has been pushed out when the one of R comes."""
+    sql = f"SELECT R.x, S.x AS a FROM R [ROWS 9], S [ROWS 1] {where}"
+    found = cw.run(sql, {"R": tuples((1, 5), (2, 9)), "S": tuples((7, 1), (8, 2), (9, 7))}).to_pylist()
+    assert sorted((row["x"], row["a"]) for row in found) == [(1, 8), (1, 9), (2, 9)]
+
+
 def test_of_many_streams_the_slowest_is_waited_for():
     sql = "SELECT R.x FROM R [RANGE 10], S [RANGE 10], T [RANGE 10] WHERE R.x = S.x AND S.x = T.x"
     with opened(sql, "RST") as join:

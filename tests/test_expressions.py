@@ -223,6 +223,20 @@ def test_a_null_finds_nothing_whatever_lies_under_it():
     assert joined("R.x + S.x < 100", numbers, pa.array([7, None], pa.int64())) == [(0, 0), (2, 0)]
 
 
+def test_a_null_finds_nothing_though_another_query_needs_its_tuple():
+    valid = pa.py_buffer(bytes([0b10]))
+    hidden = pa.Array.from_buffers(pa.int64(), 2, [valid, *pa.array([7, 1], pa.int64()).buffers()[1:]])
+    time = pa.array([1, 1], pa.int64())
+    tables = {
+        "R": pa.table({"x": hidden, "y": pa.array([5, 6], pa.int64()), "ts": time}),
+        "S": pa.table({"x": pa.array([7, 1], pa.int64()), "y": pa.array([5, 5], pa.int64()), "ts": time}),
+    }
+    shown = "SELECT R.y AS r, S.x AS s FROM R [NOW], S [NOW] WHERE"
+    found = cw.run({"x": f"{shown} R.x = S.x", "y": f"{shown} R.y = S.y"}, tables)
+    assert found["x"].to_pylist() == [{"r": 6, "s": 1}]
+    assert sorted(found["y"].column("s").to_pylist()) == [1, 7]
+
+
 def test_a_branch_that_is_not_taken_does_not_overflow():
     tables = {"R": pa.table({"x": pa.array([3, 2**40], pa.int64()), "ts": pa.array([1, 2], pa.int64())})}
     sql = "SELECT CASE WHEN p.x < 100 THEN p.x * p.x * p.x ELSE -1 END AS v FROM R [NOW] p, R [NOW] q"

@@ -547,7 +547,7 @@ ENTRIES = [
         "high = partner.base + last.astype(np.int64) - 1",
         "high = partner.base + last.astype(np.int64)",
         "a tuple meets one that found it gone from its ROWS window",
-        f"{SEMANTICS}::test_rows_holds_the_last_tuples_in_the_order {SEMANTICS}::test_every_result_comes_exactly_once",
+        f"{EXPIRY}::test_a_count_window_is_that_of_the_moment_at_which_the_other_tuple_came",
     ),
     Mutant(
         "guilty-not-counted",

@@ -299,7 +299,7 @@ ENTRIES = [
         '"if q < q_low or q > q_high:"',
         '"if q < q_low:"',
         "a tuple meets those that found it gone from its ROWS window",
-        f"{SEMANTICS}::test_rows_holds_the_last_tuples_in_the_order",
+        "test_expiry.py::test_a_count_window_is_that_of_the_moment_at_which_the_other_tuple_came",
     ),
     Mutant(
         "overflow-passed-over",
@@ -315,7 +315,7 @@ ENTRIES = [
         "beyond if value.valid is None else f'not {value.valid} or {beyond}'",
         "beyond",
         "a null key of a probing tuple finds garbage",
-        "test_expressions.py::test_a_null_finds_nothing_whatever_lies_under_it",
+        "test_expressions.py::test_a_null_finds_nothing_though_another_query_needs_its_tuple",
     ),
     Mutant(
         "empty-box",
@@ -371,7 +371,7 @@ ENTRIES = [
         "own - base, np.int64) - count)",
         "own - base, np.int64) - count - 1)",
         "ROWS windows of many streams hold one tuple too many",
-        f"{COMBINE}",
+        "test_combine.py",
     ),
     Mutant(
         "last-that-found-it",
