@@ -226,14 +226,23 @@ def test_a_null_finds_nothing_whatever_lies_under_it():
 def test_a_null_finds_nothing_though_another_query_needs_its_tuple():
     valid = pa.py_buffer(bytes([0b10]))
     hidden = pa.Array.from_buffers(pa.int64(), 2, [valid, *pa.array([7, 1], pa.int64()).buffers()[1:]])
+    unseen = pa.Array.from_buffers(pa.string(), 2, [valid, *pa.array(["b", "a"]).buffers()[1:]])
     time = pa.array([1, 1], pa.int64())
     tables = {
-        "R": pa.table({"x": hidden, "y": pa.array([5, 6], pa.int64()), "ts": time}),
-        "S": pa.table({"x": pa.array([7, 1], pa.int64()), "y": pa.array([5, 5], pa.int64()), "ts": time}),
+        "R": pa.table({"x": hidden, "t": unseen, "y": pa.array([5, 6], pa.int64()), "ts": time}),
+        "S": pa.table(
+            {
+                "x": pa.array([7, 1], pa.int64()),
+                "t": pa.array(["b", "a"]),
+                "y": pa.array([5, 5], pa.int64()),
+                "ts": time,
+            }
+        ),
     }
     shown = "SELECT R.y AS r, S.x AS s FROM R [NOW], S [NOW] WHERE"
-    found = cw.run({"x": f"{shown} R.x = S.x", "y": f"{shown} R.y = S.y"}, tables)
+    found = cw.run({name: f"{shown} R.{name} = S.{name}" for name in ("x", "t", "y")}, tables)
     assert found["x"].to_pylist() == [{"r": 6, "s": 1}]
+    assert found["t"].to_pylist() == [{"r": 6, "s": 1}]
     assert sorted(found["y"].column("s").to_pylist()) == [1, 7]
 
 
@@ -348,4 +357,5 @@ WRITTEN = [(*entry, FLOATS) for entry in CONDITIONS] + [(*entry, INTEGERS) for e
 @pytest.mark.parametrize(("condition", "naive", "values"), WRITTEN)
 def test_a_comparison_holds_whichever_way_it_is_written(condition, naive, values):
     expected = [(a, b) for a, r in enumerate(values) for b, s in enumerate(values) if naive(r, s)]
-    assert joined(condition, pa.array(values), pa.array(values)) == expected
+    column = pa.array(values, pa.float64() if values is FLOATS else pa.int32())
+    assert joined(condition, column, column) == expected

@@ -211,6 +211,8 @@ def test_more_equals_are_found_than_fit_into_a_buffer():
     with cw.open(sql, {"R": schema, "S": schema}) as join:
         join.push("S", pa.table({"k": [1] * count, "n": range(count), "ts": [1] * count}, schema=schema))
         join.advance("S", 9)
+        join.advance("R", 2)  # now they wait in the window
+        assert join.stats.window_tuples == {"R": 0, "S": count}
         found = join.push("R", pa.table({"k": [1], "n": [0], "ts": [2]}, schema=schema))["q"]
         assert join.stats.reason["S"].startswith("the window is short")
     assert sorted(found.column("n").to_pylist()) == list(range(count))
