@@ -32,7 +32,7 @@ ENTRIES = [
         "numbers = np.floor(values / width)",
         "numbers = np.trunc(values / width)",
         "the range around zero is twice as wide as others: its load is, too",
-        f"{ROUTE}",
+        f"{ROUTE}::test_range_numbers_keep_the_order_of_values",
         equivalent="owners and copies are numbered by the same rule, and the order of values is kept, so every pair "
         "still meets once; only the load of one range is doubled",
     ),
@@ -82,7 +82,7 @@ ENTRIES = [
         "rows = keep if vector.valid is None else keep[vector.valid[keep] != 0]",
         "rows = keep",
         "tuples whose key is null are sent though they join nothing",
-        f"{ROUTE} {STATE} test_multiway.py::test_three_streams",
+        f"{ROUTE}::test_three_streams_are_hashed_by_keys_that_are_equal_in_all_of_them",
         equivalent="a null key equals nothing, so such a tuple joins nothing wherever it goes; it only takes room",
     ),
     Mutant(
@@ -107,7 +107,7 @@ ENTRIES = [
         "is_late = arrival.batch, times < watermark",
         "is_late = arrival.batch, times <= watermark",
         "a tuple exactly at Spark's watermark is dropped",
-        STATE,
+        f"{STATE}::test_late_tuples_are_counted_once_however_often_they_are_copied",
     ),
     Mutant(
         "late-copies-counted",
@@ -123,7 +123,7 @@ ENTRIES = [
         "known = cached is not None and cached.name in manifest.history",
         "known = cached is not None",
         "windows of an attempt that was never committed are joined with",
-        STATE,
+        f"{STATE}::test_a_stale_copy_catches_up_and_a_foreign_one_is_dropped",
     ),
     Mutant(
         "old-copy-is-believed",
@@ -131,7 +131,7 @@ ENTRIES = [
         "known and cached.name == manifest.history[-1]",
         "known and cached.name in manifest.history",
         "a copy that is behind misses what another worker took",
-        STATE,
+        f"{STATE}::test_a_stale_copy_catches_up_and_a_foreign_one_is_dropped",
     ),
     Mutant(
         "whole-block-again",
@@ -139,7 +139,7 @@ ENTRIES = [
         ".slice(start))",
         ".slice(0))",
         "a copy that catches up has tuples twice",
-        STATE,
+        f"{STATE}::test_a_stale_copy_catches_up_across_compactions",
     ),
     Mutant(
         "block-of-this-version-again",
@@ -147,7 +147,7 @@ ENTRIES = [
         "if entry.last > cached.version:",
         "if entry.last >= cached.version:",
         "the last block that a copy knows is added again",
-        STATE,
+        f"{STATE}::test_a_stale_copy_catches_up_and_a_foreign_one_is_dropped",
     ),
     Mutant(
         "state-without-its-clock",
@@ -155,7 +155,7 @@ ENTRIES = [
         "cached.join.advance_to(manifest.watermark)",
         "pass",
         "after a restart what has expired comes back",
-        f"{STATE} test_outer.py::test_random_outer_joins_are_exact[left-cells-auto-any]",
+        f"{STATE}::test_a_stale_copy_catches_up_and_a_foreign_one_is_dropped",
         equivalent="each micro-batch advances the join to Spark's watermark, which never goes back, before anything is "
         "written; what was pushed before that is bounded by the windows themselves",
     ),
@@ -165,7 +165,7 @@ ENTRIES = [
         "entry.time_max < max(INT64_MIN, watermark - limit)",
         "entry.time_max <= max(INT64_MIN, watermark - limit)",
         "a block is removed while its last tuple can still be met; a restart loses pairs",
-        STATE,
+        f"{STATE}::test_a_block_stays_until_its_last_tuple_can_meet_nothing",
     ),
     Mutant(
         "timer-too-early",
@@ -173,7 +173,7 @@ ENTRIES = [
         "times.append(entry.time_max + limit + 1)",
         "times.append(entry.time_max + limit)",
         "a timer fires before anything can be released, and asks for itself again",
-        STATE,
+        f"{STATE}::test_a_block_stays_until_its_last_tuple_can_meet_nothing",
     ),
     Mutant(
         "latest-first",
@@ -181,7 +181,7 @@ ENTRIES = [
         "np.searchsorted(times, min(ends), side=",
         "np.searchsorted(times, max(ends), side=",
         "portions are not pushed in time order",
-        f"{STATE} test_outer.py",
+        CELLS,
     ),
     Mutant(
         "snapshots-pile-up",
@@ -189,7 +189,7 @@ ENTRIES = [
         "        for name in manifest.snapshot:\n            self._store.remove(name)",
         "        for name in manifest.snapshot[:0]:\n            self._store.remove(name)",
         "the state of a ROWS join grows with every micro-batch",
-        STATE,
+        f"{STATE}::test_rows_windows_hold_back_until_the_watermark",
     ),
     Mutant(
         "compacted-block-stays",
@@ -197,7 +197,7 @@ ENTRIES = [
         "manifest.blocks = [entry for entry in manifest.blocks if entry not in small]",
         "manifest.blocks = list(manifest.blocks)",
         "blocks that were put together are read again: pairs come twice after a restart",
-        STATE,
+        CELLS,
     ),
     Mutant(
         "mark-before",
@@ -205,7 +205,7 @@ ENTRIES = [
         "for mark, tuples in self.marks if mark <= version]",
         "for mark, tuples in self.marks if mark < version]",
         "a copy that catches up across a compaction has some tuples twice",
-        STATE,
+        f"{STATE}::test_a_stale_copy_catches_up_across_compactions",
     ),
     Mutant(
         "marks-not-added-up",
@@ -213,7 +213,7 @@ ENTRIES = [
         "            tuples += entry.tuples\n",
         "            tuples = entry.tuples\n",
         "a copy that catches up across a compaction begins at the wrong tuple",
-        STATE,
+        f"{STATE}::test_a_stale_copy_catches_up_across_compactions",
     ),
     Mutant(
         "history-forever",
@@ -229,7 +229,7 @@ ENTRIES = [
         "if _level(size) > level or",
         "if _level(size) > level + 9 or",
         "there are as many blocks as micro-batches",
-        STATE,
+        f"{STATE}::test_compaction_keeps_few_blocks_and_rewrites_little",
     ),
     Mutant(
         "half-done-join-stays",
@@ -237,7 +237,7 @@ ENTRIES = [
         "return self._entries.pop(origin, None)",
         "return self._entries.get(origin)",
         "a join that failed half-way is used again: pairs are lost or doubled",
-        STATE,
+        f"{STATE}::test_nothing_is_written_before_all_results_are_taken",
     ),
     Mutant(
         "cache-unbounded",
@@ -261,7 +261,7 @@ ENTRIES = [
         "routed.passed if counts else 0,",
         "routed.passed,",
         "tuples of a self join that join nothing are counted twice",
-        f"{ROUTE} {STATE}",
+        f"{ROUTE}::test_a_block_tells_the_latest_of_its_times_and_a_self_join_counts_once",
     ),
     Mutant(
         "block-of-the-oldest-time",
@@ -269,7 +269,7 @@ ENTRIES = [
         "self._spark_time(shipment.time_max)",
         "self._spark_time(shipment.time_min)",
         "Spark's watermark follows the oldest tuple of a block",
-        f"{ROUTE}::test_tuples_that_join_nothing_go_nowhere_but_tell_the_time {STATE}",
+        f"{ROUTE}::test_a_block_tells_the_latest_of_its_times_and_a_self_join_counts_once",
     ),
     Mutant(
         "last-rows-not-packed",
@@ -277,7 +277,7 @@ ENTRIES = [
         "        if rows:\n            yield self._pack(waiting)",
         "        if rows >= _ROWS:\n            yield self._pack(waiting)",
         "the last rows of a partition are lost",
-        ROUTE,
+        f"{ROUTE}::test_tuples_that_join_nothing_go_nowhere_but_tell_the_time",
     ),
     Mutant(
         "last-results-lost",
@@ -285,7 +285,7 @@ ENTRIES = [
         "    for query, batches in waiting.items():\n        yield query, write_block(concat_batches(batches))",
         "    for query, batches in waiting.items():\n        query, write_block(concat_batches(batches))",
         "results of a micro-batch that do not fill a block are lost",
-        STATE,
+        f"{STATE}::test_results_of_range_windows_do_not_wait_for_an_idle_stream",
     ),
     Mutant(
         "held-of-the-first-batch",
@@ -309,6 +309,6 @@ ENTRIES = [
         "else math.ceil(milliseconds * self._ticks_per_ms)",
         "else math.floor(milliseconds * self._ticks_per_ms)",
         "with coarse times, a tuple that Spark calls late still joins, in some cells",
-        f"{STATE} {ROUTE}",
+        f"{STATE}::test_the_watermark_is_rounded_up_to_whole_ticks",
     ),
 ]

@@ -157,6 +157,20 @@ def test_tuples_that_join_nothing_go_nowhere_but_tell_the_time():
         assert set(packed.column("time").to_pylist()) <= {None}
 
 
+def test_a_block_tells_the_latest_of_its_times_and_a_self_join_counts_once():
+    table = pa.table({"x": pa.array([1, 2, 50], pa.int64()), "ts": pa.array([9, 3, 4], pa.int64())})
+    sql = "SELECT p.x FROM R [RANGE 5] p, R [RANGE 5] q WHERE p.x < 10 AND q.x < 10"
+    spec = make_spec(sql, {"R": table.schema}, cells=1)
+    keys = cell_keys(spec.layout.total, 2)
+    packed = [pack(table, Pack(spec, unit, keys))[0] for unit in range(2)]
+    for batch in packed:
+        block = batch.filter(batch.column("block").is_valid())
+        assert block.column("time").cast(pa.int64()).to_pylist() == [9000]
+        assert block.column("start").to_pylist() == [3]
+    primary = [batch.filter(batch.column("is_primary")).column("tuples").to_pylist() for batch in packed]
+    assert sum(map(sum, primary)) == 3, "the two tuples that join, and the one that does not"
+
+
 def test_a_time_beyond_the_watermark_is_refused():
     table = pa.table({"x": pa.array([1], pa.int64()), "ts": pa.array([2**62], pa.int64())})
     spec = make_spec("SELECT R.x FROM R [RANGE 5], S [RANGE 5]", {"R": table.schema, "S": table.schema})

@@ -251,6 +251,30 @@ def test_state_is_released_behind_the_watermark_without_new_tuples():
         assert {f"block {entry.name}" for entry in manifest.blocks} == set(state) - {"manifest"}
 
 
+def test_a_block_stays_until_its_last_tuple_can_meet_nothing():
+    """R waits 10 ms: a tuple of 100 can be met up to 109, so its block goes, and its timer is due, at 110."""
+    spec, store, cache = make_spec(CROSS, SCHEMAS), DictStore(), JoinCache()
+    cell = Cell(spec, store, cache)
+    feed(cell, R=batch((1, 100)))
+    assert cell.timer == 110
+    feed(Cell(spec, store, cache), 109, S=batch((7, 500)))
+    assert sorted(e.unit for e in Manifest.from_bytes(store.read_manifest()).blocks) == [0, 1]
+    found, _ = feed(Cell(spec, store, JoinCache()), 109, S=batch((9, 109)))
+    assert found == [(1, 9)], "also for a worker that has to read the state"
+    feed(Cell(spec, store, cache), 110, S=batch((8, 501)))
+    assert {e.unit for e in Manifest.from_bytes(store.read_manifest()).blocks} == {1}
+
+
+def test_the_watermark_is_rounded_up_to_whole_ticks():
+    """Spark counts in milliseconds: with times in seconds, what is older than 1.5 s is older than 2 s."""
+    schema = pa.schema([("x", pa.int64()), ("ts", pa.timestamp("s"))])
+    sql = CROSS.replace("RANGE 10", "RANGE 10 SECONDS")
+    spec = make_spec(sql, {"R": schema, "S": schema}, lateness="1 second")
+    assert [spec.watermark(ms) for ms in (1, 1000, 1001, 1500, 2000)] == [1, 1, 2, 2, 2]
+    assert spec.watermark(0) == -(2**63)
+    assert (spec.milliseconds(3), spec.delay(0)) == (3000, "1000 milliseconds")
+
+
 def test_a_stream_that_is_filtered_away_does_not_stop_expiry():
     sql = "SELECT R.x, S.x AS a FROM R [RANGE 10], S [RANGE 10] WHERE S.x > 100"
     simulation = Simulation(make_spec(sql, SCHEMAS, cells=2), seeds.chance(1), CALM)
