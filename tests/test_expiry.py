@@ -46,6 +46,16 @@ def test_a_count_window_holds_so_many_tuples_and_no_more(options):
         assert sorted(pa.concat_tables(found).column("x").to_pylist()) == [5, 6, 7]
 
 
+@pytest.mark.parametrize("index", ["scan", "band"])
+def test_each_stream_has_its_own_window_in_a_box(index):
+    sql = "SELECT R.x, S.x AS a FROM R [RANGE 6], S [RANGE 3] WHERE R.x < S.x"
+    with opened(sql, lateness=99, index=index) as join:
+        join.push("R", tuples((1, 100)))
+        assert join.push("S", tuples((5, 105), (6, 106))).column("a").to_pylist() == [5]
+        join.push("S", tuples((9, 200)))
+        assert join.push("R", tuples((2, 202), (3, 203))).column("x").to_pylist() == [2]
+
+
 @pytest.mark.parametrize("where", ["", "WHERE R.x < S.x", "WHERE R.x * 1 < S.x"])
 def test_a_count_window_is_that_of_the_moment_at_which_the_other_tuple_came(where):
     """All are joined in one call: the first tuple of S has been pushed out when the one of R comes."""

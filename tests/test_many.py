@@ -189,6 +189,23 @@ def test_similar_queries_share_one_search():
         assert sorted(map(repr, found[name].to_pylist())) == sorted(map(repr, alone.to_pylist()))
 
 
+def test_the_longest_window_and_the_most_rows_are_waited_for():
+    """What the query with the shorter window is done with still waits for the other one, and only for it."""
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
+    shown = "SELECT R.ts AS r FROM R [{}], S [{}] WHERE R.x = S.x"
+    for short, long, last in (("RANGE 3", "RANGE 6", 2), ("ROWS 1", "ROWS 3", 0)):
+        queries = {"short": shown.format(short, "ROWS 1"), "long": shown.format(long, "ROWS 1")}
+        with cw.open(queries, {"R": schema, "S": schema}, basic_window=1) as join:
+            for ts in range(6):
+                join.push("R", {"ts": [ts], "x": [7]})
+            join.advance("R", 9)
+            join.advance("S", 5)
+            found = [join.push("S", {"ts": [5], "x": [7]}), join.finish()]
+        rows = gather(found)
+        kept = {name: sorted(table.column("r").to_pylist()) for name, table in rows.items()}
+        assert kept == ({"short": [3, 4, 5], "long": [0, 1, 2, 3, 4, 5]} if last else {"short": [5], "long": [3, 4, 5]})
+
+
 SHARED = {
     "equalities": ["R.a = S.d", "R.a = S.d + 1", "R.a = S.d - 2"],
     "subtracted": ["R.a > S.d - 1 AND R.a < S.e", "R.a > S.d - 4 AND R.a < S.e"],

@@ -129,3 +129,12 @@ def test_in_time_order_only_what_where_lets_through():
         ]
     found = pa.concat_tables(parts).to_pylist()
     assert [(row["a"], row["b"]) for row in found] == [(1, 1), (1, 2), (1, 3), (3, 3), (8, None), (9, None)]
+
+
+def test_matched_tuples_of_one_push_do_not_come_out_alone():
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
+    sql = "SELECT R.x FROM R [RANGE 9] LEFT ANTI JOIN S [RANGE 9] ON R.x = S.x"
+    with cw.open(sql, {"R": schema, "S": schema}, lateness=9) as join:
+        join.push("R", {"ts": [1, 1, 1, 2], "x": [1, 2, 3, 4]})
+        join.push("S", {"ts": [2, 2, 2], "x": [3, 1, 4]})
+        assert join.finish().to_pydict() == {"x": [2]}

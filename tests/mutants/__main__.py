@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -53,6 +54,9 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 _running: set[int] = set()
 """Process groups of tests that run."""
+
+_stopped = threading.Event()
+"""Nothing more is to be run."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +128,11 @@ def _kill(group: int) -> None:
 
 
 def _give_up(number: int, _frame: object) -> None:
-    """End at once: threads that wait for tests would go on with the next ones."""
+    """End the tests that run, and begin no others."""
+    _stopped.set()
     for group in tuple(_running):
         _kill(group)
-    os._exit(128 + number)
+    raise SystemExit(128 + number)
 
 
 def judge(mutant: Mutant, template: Path, seed: int, limit_s: float) -> Verdict:
@@ -136,6 +141,8 @@ def judge(mutant: Mutant, template: Path, seed: int, limit_s: float) -> Verdict:
     stale = mutant.fault(template)
     if stale:
         return Verdict(mutant, "stale", 0.0, stale)
+    if _stopped.is_set():
+        return Verdict(mutant, "failed", 0.0, "stopped")
     with tempfile.TemporaryDirectory(prefix="crosswind-mutant-") as name:
         root = Path(name)
         shutil.copytree(template, root, symlinks=True, dirs_exist_ok=True)

@@ -50,7 +50,7 @@ ENTRIES = [
         "if dimension.expr == column and plain and not dimension.hashed and",
         "if dimension.expr == column and plain and",
         "a hash is shown instead of the value",
-        "test_arrow.py",
+        "test_intake.py::test_times_are_shown_in_their_own_unit",
         equivalent="only columns of integers, dates and times are looked at there, and those are never hashed",
     ),
     Mutant(
@@ -59,7 +59,7 @@ ENTRIES = [
         "return cls(max(ages, default=None), max(counts",
         "return cls(min(ages, default=None), max(counts",
         "tuples are released when the query with the shortest window is done with them",
-        f"{MANY}::test_queries_that_share_a_search_find_what_each_finds_alone {MANY}",
+        f"{MANY}::test_the_longest_window_and_the_most_rows_are_waited_for",
     ),
     Mutant(
         "fewest-rows-expire",
@@ -67,7 +67,7 @@ ENTRIES = [
         "max(counts, default=None), tuple(",
         "min(counts, default=None), tuple(",
         "tuples are released when the query with the fewest ROWS is done with them",
-        MANY,
+        f"{MANY}::test_the_longest_window_and_the_most_rows_are_waited_for",
     ),
     Mutant(
         "since-of-the-latest",
@@ -83,7 +83,7 @@ ENTRIES = [
         "if size >= step) for step in steps]",
         "if size > step) for step in steps]",
         "a query loses the pairs that its window just holds",
-        f"{MANY}::test_queries_that_share_a_search_find_what_each_finds_alone",
+        f"{MANY}::test_the_longest_window_and_the_most_rows_are_waited_for",
     ),
     Mutant(
         "sides-of-a-window",
@@ -91,8 +91,7 @@ ENTRIES = [
         "scratch.spans[:3] = (begin, self._back or 0, self._ahead or 0)",
         "scratch.spans[:3] = (begin, self._ahead or 0, self._back or 0)",
         "each stream has the window of the other",
-        f"{SEMANTICS}::test_each_stream_has_its_own_range test_express.py "
-        "test_expressions.py::test_equalities_of_two_columns_are_found_by_hash spark/test_state.py",
+        f"{EXPIRY}::test_each_stream_has_its_own_window_in_a_box",
     ),
     Mutant(
         "scan-beyond-the-window",
@@ -148,7 +147,7 @@ ENTRIES = [
         "queue.appendleft(Portion(stream, taken.batch.slice(self._limit)))",
         "queue.appendleft(Portion(stream, taken.batch.slice(self._limit - 1)))",
         "a tuple of a batch that is cut is pushed twice",
-        "test_batching.py",
+        "test_batching.py::test_a_batch_larger_than_the_limit_is_cut",
     ),
     Mutant(
         "backlog-miscounted",
@@ -156,7 +155,7 @@ ENTRIES = [
         "self._tuples -= len(taken)",
         "self._tuples -= 1",
         "producers are held up though nothing waits",
-        "test_batching.py",
+        "test_batching.py::test_whatever_waits_is_taken_up_to_the_limit",
     ),
     Mutant(
         "nulls-go-express",
@@ -180,7 +179,7 @@ ENTRIES = [
         ".address + array.offset * width)",
         ".address)",
         "a small push that is a slice is read from the beginning of its parent",
-        "test_arrow.py test_express.py",
+        "test_arrow.py::test_a_batch_may_be_a_slice",
     ),
     Mutant(
         "added-query-sees-the-past",
@@ -196,7 +195,7 @@ ENTRIES = [
         "        cut = min(\n",
         "        cut = max(\n",
         "run() replays one table ahead of the other, whose tuples are late then",
-        f"{SEMANTICS}::test_the_result_of_range_windows_does_not_depend_on_arrival test_window.py",
+        f"{SEMANTICS}::test_the_result_of_range_windows_does_not_depend_on_arrival",
     ),
     Mutant(
         "late-results-of-an-outer-join",
@@ -236,7 +235,7 @@ ENTRIES = [
         "starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]",
         "starts = np.zeros(len(parts), dtype=np.int64)",
         "nested values are those of another basic window",
-        "test_intake.py",
+        "test_intake.py::test_nested_values_come_from_the_basic_window_of_their_tuple",
     ),
     Mutant(
         "product-with-a-condition",
@@ -325,8 +324,7 @@ ENTRIES = [
         '"full": (0, 1)',
         '"full": (0,)',
         "tuples of the right stream of a FULL JOIN do not come out",
-        "spark/test_state.py::test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are "
-        f"{UNDO}::test_a_refused_tuple_of_an_outer_join_does_not_come_out_alone {OUTER}",
+        "spark/test_state.py::test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are",
     ),
     Mutant(
         "semi-gives-the-rest",
@@ -366,8 +364,7 @@ ENTRIES = [
         "shelf.state[rows] |= np.uint8(flag)",
         "shelf.state[rows[:1]] |= np.uint8(flag)",
         "tuples that matched come out alone",
-        f"{EXPIRY} {OUTER}::test_an_unpaid_order_comes_out_when_its_window_has_closed "
-        "spark/test_state.py::test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are",
+        f"{OUTER}::test_matched_tuples_of_one_push_do_not_come_out_alone",
     ),
     Mutant(
         "restored-as-unmatched",
@@ -407,7 +404,7 @@ ENTRIES = [
         "timely = horizon.time is None or first.time_max < horizon.time",
         "timely = horizon.time is None or first.time_max <= horizon.time",
         "a grid calls its workers though nothing can be released",
-        f"{PARALLEL} {EXPIRY}",
+        f"{EXPIRY}::test_a_tuple_is_released_when_nothing_can_meet_it_any_more",
         equivalent="what is released is decided by JoinWindow.expire; this only asks whether to tell the workers",
     ),
     Mutant(
