@@ -8,10 +8,10 @@ PYTEST_ARGS ?= -n 2
 BENCH ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka test cold processors lint docs faults fuzz damage mutants soak bench lock clean
+.PHONY: help setup demo kafka test cold processors lint docs faults fuzz damage mutants test-spark-versions soak bench lock clean
 
 help:  ## Show the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 21
 
 setup: .venv/.ready  ## Make .venv and install everything, locked
 
@@ -57,6 +57,9 @@ mutants: setup  ## Put faults into the source and see whether the tests notice: 
 faults: setup  ## Interrupt joins at any line: make faults FAULTS=10000 SEED=0
 	@.venv/bin/python -m tests.faults --faults $(FAULTS) --seed $(SEED)
 
+test-spark-versions: setup  ## A small suite with each minor version of PySpark: [FOLDER=...]
+	@.venv/bin/python scripts/test-spark-versions $(if $(FOLDER),--folder $(FOLDER))
+
 soak: setup  ## On Spark for long: flat memory, exact output, 20 kills: make soak SECONDS=1800 KILLS=20
 	@.venv/bin/python -m pytest -q -m long tests
 	@.venv/bin/python -m tests.spark.killing --kills $(KILLS) --seed $(SEED)
@@ -70,5 +73,5 @@ lock: setup  ## Write the lock files anew: make lock [UPGRADE=1]
 	@scripts/lock $(if $(UPGRADE),--upgrade)
 
 clean:  ## Remove what the other targets made
-	@rm -rf .venv .kafka dist build site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .kafka .spark-versions dist build site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import runpy
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from email import message_from_bytes
 from pathlib import Path
@@ -82,3 +85,13 @@ def test_it_installs_and_runs_without_a_compiler(built, tmp_path, kind):
     run(programs / "crosswind", "init", "try")
     report = json.loads(run(programs / "crosswind", "run", "--json", "try/job.toml"))
     assert report["results"] > 0
+
+
+def test_environments_of_other_pyspark_versions_have_what_is_locked_but_pyspark():
+    script = runpy.run_path(str(ROOT / "scripts" / "test-spark-versions"))
+    locked = {line.partition("==")[0] for line in script["requirements"]().splitlines() if "==" in line}
+    assert locked >= {"numba", "numpy", "pandas", "protobuf", "pyarrow", "sqlglot", "grpcio", "zstandard"}
+    assert not locked & {"pyspark", "py4j", "pytest"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    assert {re.match(r"[\w-]+", text)[0] for text in needed} - locked == {"pyspark"}

@@ -16,6 +16,7 @@ from crosswind.io.checksum import seal, unseal
 from crosswind.spark.cache import CachedJoin, JoinCache
 from crosswind.spark.cell import Arrival, Cell, Report
 from crosswind.spark.progress import _GAUGES, _OF_CELL, _SUMMED, CellProgress, Progress, progress_of
+from crosswind.spark.session import check_operator
 from crosswind.spark.state import BlockEntry, Manifest, compaction
 from tests import seeds
 from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
@@ -479,3 +480,10 @@ def test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are(ki
         simulation = join_simulated(make_spec(sql, SCHEMAS, layout=layout), streams, seeds.chance(1), CALM)
         simulation.close_windows()
         assert sorted(map(repr, simulation.table().to_pylist())) == expected, layout
+
+
+def test_a_client_of_connect_without_operators_with_state_is_refused():
+    with pytest.raises(
+        cw.UnsupportedError, match=r"over Spark Connect needs PySpark 4.1 or later; this is 4\..*classic"
+    ):
+        check_operator(object())

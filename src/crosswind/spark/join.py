@@ -21,7 +21,7 @@ from crosswind.spark.pack import PACKED, Pack, Unpack
 from crosswind.spark.partition import cell_keys
 from crosswind.spark.progress import METRICS, counters
 from crosswind.spark.schema import arrow_schema, check_carried, spark_type
-from crosswind.spark.session import check_stateful, cores_of
+from crosswind.spark.session import check_operator, check_stateful, cores_of
 from crosswind.spark.skew import SAMPLE_ROWS, with_hot_places
 from crosswind.spark.spec import QUERY, JoinSpec, result_schema, unit_plan
 from crosswind.spark.static import StaticCells
@@ -99,7 +99,9 @@ def join(
         for unit in range(len(spec.units))
     ]
     blocks = reduce(lambda left, right: left.unionByName(right), packed).drop("time", "start")
-    joined = blocks.groupBy("cell").transformWithStateInPandas(CellProcessor(spec, keys), OUTPUT, "append", "EventTime")
+    grouped = blocks.groupBy("cell")
+    check_operator(grouped)
+    joined = grouped.transformWithStateInPandas(CellProcessor(spec, keys), OUTPUT, "append", "EventTime")
     observed = joined.observe(f"{METRICS}_{spec.identity()}", *counters(keys))
     return observed.mapInArrow(Unpack(result_schema(spec.plan, many=spec.many), spec.many), schema)
 

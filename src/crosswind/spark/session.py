@@ -9,10 +9,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from crosswind.errors import CrosswindWarning, InputError
+from crosswind.errors import CrosswindWarning, InputError, UnsupportedError
 from crosswind.spark import daemon
 
-__all__ = ["check_stateful", "cores_of", "local_checkpoints", "settings"]
+__all__ = ["check_operator", "check_stateful", "cores_of", "local_checkpoints", "settings"]
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -94,6 +94,17 @@ def check_stateful(spark: Any, cells: int) -> None:
             f'tasks, most of them empty. Before the query starts, type spark.conf.set("{_PARTITIONS}", {cells}).',
             CrosswindWarning,
             stacklevel=3,
+        )
+
+
+def check_operator(grouped: Any) -> None:
+    """Refuse a client of Spark Connect that is too old for operators with state."""
+    if not hasattr(grouped, "transformWithStateInPandas"):
+        import pyspark
+
+        raise UnsupportedError(
+            f"a streaming join over Spark Connect needs PySpark 4.1 or later; this is {pyspark.__version__}, a client "
+            "that knows no operators with state. Use a classic session (builder.master) or a later PySpark."
         )
 
 
