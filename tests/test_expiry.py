@@ -123,3 +123,22 @@ def test_a_time_that_is_missing_is_not_late():
             join.push("R", tuples((2, 50), (3, None), (4, 100)))
         assert (join.stats.late["R"], join.stats.rejected["R"], join.stats.tuples_in["R"]) == (1, 1, 2)
         assert join.late("R").column("x").to_pylist() == [2]
+
+
+def test_late_tuples_come_in_the_declared_types():
+    """Batches may lack columns that no query reads, bring others, and come in types that fit."""
+    schemas = {
+        "R": pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("note", pa.string_view())]),
+        "S": pa.schema([("ts", pa.int64()), ("x", pa.int64())]),
+    }
+    with cw.open("SELECT R.x FROM R [RANGE 5], S [RANGE 5] WHERE R.x = S.x", schemas, keep_late=True) as join:
+        assert join.late("R").schema == schemas["R"]
+        join.push("R", {"ts": [10], "x": [0], "note": ["in time"]})
+        with pytest.warns(cw.LateTupleWarning):
+            join.push("R", {"ts": [1], "x": [1], "note": ["a"]})
+        join.push("R", pa.table({"ts": pa.array([2], pa.int32()), "x": pa.array([2], pa.int8()), "note": ["b"]}))
+        join.push("R", pa.table({"ts": [3], "x": [3]}))
+        join.push("R", pa.table({"more": [9], "note": ["d"], "x": [4], "ts": [4]}))
+        late = join.late("R")
+        assert late.schema == schemas["R"]
+        assert late.to_pydict() == {"ts": [1, 2, 3, 4], "x": [1, 2, 3, 4], "note": ["a", "b", None, "d"]}

@@ -37,7 +37,7 @@ from crosswind.errors import (
     did_you_mean,
     warn_caller,
 )
-from crosswind.io.arrow import as_table, pick, read_columns, ticks_of, ticks_of_value
+from crosswind.io.arrow import as_declared, as_table, pick, read_columns, ticks_of, ticks_of_value
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.window.arrival import END, Release, Sorter, Watermark
@@ -299,7 +299,7 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         self._strategy.close()
 
     def late(self, stream: str) -> pa.Table:
-        """Return and forget the tuples of ``stream`` that came too late, as they came.
+        """Return and forget the tuples of ``stream`` that came too late, in the types the join was opened with.
 
         The join must have been opened with ``keep_late=True``.
         """
@@ -397,7 +397,8 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
             count = int(late.sum())
             self._late = _more(self._late, stream, count)
             if self._keep_late:
-                table = take_rows(as_table(batch, self._schemas[stream], stream), np.flatnonzero(late))
+                schema = self._schemas[stream]
+                table = as_declared(take_rows(as_table(batch, schema, stream), np.flatnonzero(late)), schema, stream)
                 self._late_tables = {**self._late_tables, stream: [*self._late_tables[stream], table]}
             self._warn(
                 LateTupleWarning,

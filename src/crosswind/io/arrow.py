@@ -17,6 +17,7 @@ from crosswind.query.types import Kind, SqlType, sql_type
 from crosswind.window.vector import Layout, Vector
 
 __all__ = [
+    "as_declared",
     "as_table",
     "carried_vector",
     "fixed_values",
@@ -43,6 +44,20 @@ def as_table(data: Any, schema: pa.Schema | None, stream: str) -> pa.Table:
     for k in views:  # Arrow cannot take rows of view arrays
         table = table.set_column(k, table.schema.names[k], table.column(k).cast(_without_view(table.schema.types[k])))
     return table
+
+
+def as_declared(table: pa.Table, schema: pa.Schema, stream: str) -> pa.Table:
+    """Return ``table`` with the columns and types of ``schema``; what it lacks is null."""
+    columns = []
+    for field in schema:
+        index = table.schema.get_field_index(field.name)
+        if index < 0:
+            columns.append(pa.nulls(table.num_rows, field.type))
+            continue
+        column, plain = table.column(index), _without_view(field.type)
+        column = column if column.type == plain else _cast(column, plain, field.name, stream)
+        columns.append(column if plain == field.type else column.cast(field.type))
+    return pa.table(columns, schema=schema)
 
 
 def read_columns(
