@@ -56,7 +56,13 @@ LEAST: dict[str, dict[str, float]] = {
         "batch of hundreds": 0.02,
     },
     "many": {"added": 0.2, "dropped": 0.1, "linked": 0.005},
-    "faults": {"batch refused": 0.5, "overflow refused": 0.005},
+    "faults": {
+        "batch refused": 0.5,
+        "overflow refused": 0.03,
+        "set aside": 0.002,
+        "injected KeyboardInterrupt": 0.3,
+        "injected MemoryError": 0.3,
+    },
 }
 """By the cases it is a share of: the least share of cases of each kind."""
 
