@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import crosswind as cw
+from crosswind.engine.live import LiveJoin
 from tests.conftest import EngineConfig
 from tests.seeds import chance
 
@@ -245,3 +246,35 @@ def test_refused_pushes_change_nothing_that_comes_after(live: EngineConfig, case
             assert stats.window_tuples == other.window_tuples, f"seed {seed!r}, push {number}"
         assert rows(join.finish()) == rows(spared.finish()), f"seed {seed!r}, finish"
     assert refused >= 2, f"seed {seed!r}: only {refused} pushes were refused"
+
+
+def test_counters_are_those_before_a_call_whose_undo_was_interrupted(monkeypatch):
+    """Who catches Ctrl-C looks at the counters to see whether the batch was taken."""
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
+    sql = "SELECT R.x FROM R [RANGE 9], S [RANGE 9] WHERE R.x * S.x > 0"
+    undo, interrupts = LiveJoin._undo, [KeyboardInterrupt]
+
+    def undo_interrupted(join, saved):
+        if interrupts:
+            raise interrupts.pop()
+        undo(join, saved)
+
+    def refuse(*_):
+        raise ValueError("no room for results")
+
+    with cw.open(sql, {"R": schema, "S": schema}) as join:
+        join.push("R", {"ts": [1], "x": [3]})
+        before = join.stats
+        unsubscribe = join.subscribe(refuse)
+        monkeypatch.setattr(LiveJoin, "_undo", undo_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            join.push("S", {"ts": [2, 3], "x": [1, 4]})
+        after = join.stats
+        assert (after.tuples_in, after.results, after.window_tuples, after.watermarks) == (
+            before.tuples_in,
+            before.results,
+            before.window_tuples,
+            before.watermarks,
+        )
+        unsubscribe()
+        assert join.push("S", {"ts": [2], "x": [1]}).num_rows == 1

@@ -339,6 +339,7 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
     @property
     def stats(self) -> Stats:
         """Counters and sizes as they are now."""
+        self._mend()
         windows = self._windows
         marks = {name: mark.value for name, mark in self._watermarks.items()}
         return Stats(

@@ -57,6 +57,11 @@ class Transaction(ABC):
             self._undo(self._saved)
         self._saved, self._caller = None, 0
 
+    def _mend(self) -> None:
+        """Take the last call of this thread back if its undo was broken off, as the next call would."""
+        if self._caller == get_ident() and not _is_in_call(self, sys._getframe(1)):
+            self._roll_back()
+
     def _end_last_call(self) -> None:
         """Take the last call back if it was broken off; if it is still under way, say so."""
         here = self._caller == get_ident()
