@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 PLAN = "test_plan.py"
 KERNEL = "test_kernel.py"
 ROUTE = "spark/test_route.py"
-MANY = "test_many.py::test_queries_that_share_a_search_find_what_each_finds_alone test_many.py"
+MANY = "test_many.py::test_queries_that_share_a_search_find_what_each_finds_alone"
 
 ENTRIES = [
     Mutant(
@@ -226,7 +226,7 @@ ENTRIES = [
         "(*rest, *conjuncts(branch), *((Not(part.parts[:k]),) if k else ()))",
         "(*rest, *conjuncts(branch))",
         "a combination that satisfies two branches of an OR comes twice",
-        f"{PLAN} test_multiway.py {MANY}",
+        f"{PLAN} test_multiway.py::test_three_streams",
     ),
     Mutant(
         "filters-of-all-queries",
@@ -234,7 +234,7 @@ ENTRIES = [
         "else Or(tuple(some))",
         "else And(tuple(some))",
         "a tuple that only one query wants is dropped on arrival",
-        MANY,
+        f"{MANY}[filters-scan]",
     ),
     Mutant(
         "filter-of-a-shared-stream",
@@ -242,7 +242,7 @@ ENTRIES = [
         "if many or any(users[unit] > 1 for unit in _settled_at(p, units)))",
         "if any(users[unit] > 2 for unit in _settled_at(p, units)))",
         "a filter of one of two queries is not checked for it",
-        MANY,
+        "test_many.py::test_queries_come_and_go_without_disturbing_the_others",
     ),
     Mutant(
         "strongest-constant",
@@ -250,7 +250,7 @@ ENTRIES = [
         "pick = max if rising[k] else min",
         "pick = min if rising[k] else max",
         "queries that share a search find only what the narrowest asks for",
-        MANY,
+        f"{MANY}[subtracted-scan]",
     ),
     Mutant(
         "sign-of-a-constant",
@@ -258,7 +258,7 @@ ENTRIES = [
         'turned = expr.op == "neg" or (expr.op == "sub" and place == 1)',
         'turned = expr.op == "neg"',
         "queries that differ in what they subtract share the wrong search",
-        MANY,
+        f"{MANY}[subtracted-scan]",
     ),
     Mutant(
         "widened-equality",
@@ -266,7 +266,7 @@ ENTRIES = [
         "equality = dimension.equality and not widened",
         "equality = dimension.equality",
         "queries that ask for different equalities look in one hash cell",
-        MANY,
+        f"{MANY}[equalities-hash]",
     ),
     Mutant(
         "nulls-settled",
@@ -274,7 +274,7 @@ ENTRIES = [
         "settled = set()\n    if required:",
         "settled = set()\n    if required or not required:",
         "a null in a column that another query does not need joins",
-        f"{MANY} test_multiway.py",
+        "test_many.py::test_queries_that_share_a_join_are_exact",
     ),
     Mutant(
         "residual-settled",
@@ -282,8 +282,7 @@ ENTRIES = [
         "and not list(_left(own.residual)) and",
         "and",
         "what a box does not say exactly is not checked",
-        "test_multiway.py::test_texts_of_any_length_are_looked_for_on_the_way "
-        "test_many.py::test_queries_that_share_a_search_find_what_each_finds_alone",
+        "test_multiway.py::test_texts_of_any_length_are_looked_for_on_the_way",
         equivalent="what a box leaves over is loose or hashed: loose comparisons are never among the settled ones, and "
         "hashed equalities have none",
     ),
