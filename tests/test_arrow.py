@@ -45,6 +45,17 @@ def test_a_batch_may_be_a_slice(key, rows):
     assert [{name: row[f"s_{name}"] for name in COLUMNS} for row in found] == expected
 
 
+def test_a_few_plain_tuples_may_be_a_slice():
+    schema = pa.schema([("k", pa.int64()), ("x", pa.int32()), ("ts", pa.int64())])
+    whole = pa.RecordBatch.from_pydict({"k": range(9), "x": range(10, 19), "ts": range(20, 29)}, schema=schema)
+    sql = "SELECT R.x AS r, S.x AS s, S.ts AS t FROM R [RANGE 99], S [RANGE 99] WHERE R.k = S.k"
+    with cw.open(sql, {"R": schema, "S": schema}) as join:
+        for at in range(9):  # one by one they go the short way, once there is a basic window to go to
+            join.push("R", whole.slice(at, 1))
+        found = [row for at in range(9) for row in join.push("S", whole.slice(at, 1)).to_pylist()]
+    assert found == [{"r": 10 + k, "s": 10 + k, "t": 20 + k} for k in range(9)]
+
+
 @pytest.mark.parametrize("bits", [8, 16, 32])
 def test_unsigned_numbers_are_not_negative(bits):
     most = 2**bits - 1

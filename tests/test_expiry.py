@@ -56,11 +56,13 @@ def test_each_stream_has_its_own_window_in_a_box(index):
         assert join.push("R", tuples((2, 202), (3, 203))).column("x").to_pylist() == [2]
 
 
+@pytest.mark.parametrize("many", [False, True], ids=["one query", "many"])
 @pytest.mark.parametrize("where", ["", "WHERE R.x < S.x", "WHERE R.x * 1 < S.x"])
-def test_a_count_window_is_that_of_the_moment_at_which_the_other_tuple_came(where):
+def test_a_count_window_is_that_of_the_moment_at_which_the_other_tuple_came(where, many):
     """All are joined in one call: the first tuple of S has been pushed out when the one of R comes."""
     sql = f"SELECT R.x, S.x AS a FROM R [ROWS 9], S [ROWS 1] {where}"
-    found = cw.run(sql, {"R": tuples((1, 5), (2, 9)), "S": tuples((7, 1), (8, 2), (9, 7))}).to_pylist()
+    tables = {"R": tuples((1, 5), (2, 9)), "S": tuples((7, 1), (8, 2), (9, 7))}
+    found = (cw.run({"q": sql}, tables)["q"] if many else cw.run(sql, tables)).to_pylist()
     assert sorted((row["x"], row["a"]) for row in found) == [(1, 8), (1, 9), (2, 9)]
 
 

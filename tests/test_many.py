@@ -189,13 +189,14 @@ def test_similar_queries_share_one_search():
         assert sorted(map(repr, found[name].to_pylist())) == sorted(map(repr, alone.to_pylist()))
 
 
-def test_the_longest_window_and_the_most_rows_are_waited_for():
+@pytest.mark.parametrize("basic_window", [1, 64])
+def test_the_longest_window_and_the_most_rows_are_waited_for(basic_window: int):
     """What the query with the shorter window is done with still waits for the other one, and only for it."""
     schema = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
     shown = "SELECT R.ts AS r FROM R [{}], S [{}] WHERE R.x = S.x"
     for short, long, last in (("RANGE 3", "RANGE 6", 2), ("ROWS 1", "ROWS 3", 0)):
         queries = {"short": shown.format(short, "ROWS 1"), "long": shown.format(long, "ROWS 1")}
-        with cw.open(queries, {"R": schema, "S": schema}, basic_window=1) as join:
+        with cw.open(queries, {"R": schema, "S": schema}, basic_window=basic_window) as join:
             for ts in range(6):
                 join.push("R", {"ts": [ts], "x": [7]})
             join.advance("R", 9)

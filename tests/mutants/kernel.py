@@ -371,7 +371,7 @@ ENTRIES = [
         "own - base, np.int64) - count)",
         "own - base, np.int64) - count - 1)",
         "ROWS windows of many streams hold one tuple too many",
-        "test_combine.py",
+        "test_many.py::test_the_longest_window_and_the_most_rows_are_waited_for",
     ),
     Mutant(
         "last-that-found-it",
@@ -379,7 +379,7 @@ ENTRIES = [
         "size, own + wait) - 1)",
         "size, own + wait))",
         "a tuple meets one that found it gone from its ROWS window",
-        f"{COMBINE}",
+        "test_expiry.py::test_a_count_window_is_that_of_the_moment_at_which_the_other_tuple_came",
     ),
     Mutant(
         "depth-inclusive",
