@@ -191,14 +191,6 @@ ENTRIES = [
         equivalent="a query that needs such a column does not see tuples from before it, so nobody reads those values",
     ),
     Mutant(
-        "replay-ahead",
-        "session.py",
-        "        cut = min(\n",
-        "        cut = max(\n",
-        "run() replays one table ahead of the other, whose tuples are late then",
-        f"{SEMANTICS}::test_the_result_of_range_windows_does_not_depend_on_arrival",
-    ),
-    Mutant(
         "late-results-of-an-outer-join",
         "choice.py",
         'if plan.queries[0].query.kind != "inner":\n        return "an outer',
