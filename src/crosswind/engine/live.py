@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time as clock
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -293,7 +294,7 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
     def close(self) -> None:
         """Release everything; results that were not asked for are gone. Harmless if repeated."""
         if self._caller:
-            self._end_last_call()
+            self._refuse_in_call(sys._getframe())
         if self._closed is None:
             self._closed = "closed"
         self._strategy.close()
@@ -375,7 +376,7 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
 
     def _check_open(self) -> None:
         if self._caller:
-            self._end_last_call()
+            self._end_last_call(sys._getframe())
         if self._closed is not None:
             raise ClosedJoinError(
                 f"the join is {self._closed} and takes nothing more; open a new one with crosswind.open()."

@@ -125,8 +125,12 @@ class Team:
             return
         self._end_makers()
         self._past = list(self.shifts())
-        self.crew.dismiss()
-        self.crew = self._hire()
+        self.crew.stop()
+        if self.crew.alive:  # what it reads is kept, and the join refuses to go on
+            self.crew.fail("a worker could not be called off when a call was given up.")
+            return
+        if not self.crew.has_failed:
+            self.crew = self._hire()
         self._asked = None
 
     def shifts(self) -> tuple[Shift, ...]:

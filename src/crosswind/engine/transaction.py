@@ -41,7 +41,7 @@ class Transaction(ABC):
         """Return ``work(*arguments)``, done wholly or not at all."""
         me = get_ident()
         if self._caller:
-            self._end_last_call()
+            self._end_last_call(sys._getframe().f_back)
         try:
             self._caller = me
             self._saved = self._save()
@@ -62,18 +62,21 @@ class Transaction(ABC):
         if self._caller == get_ident() and not _is_in_call(self, sys._getframe(1)):
             self._roll_back()
 
-    def _end_last_call(self) -> None:
+    def _end_last_call(self, frame: FrameType | None) -> None:
         """Take the last call back if it was broken off; if it is still under way, say so."""
+        self._refuse_in_call(frame)
+        self._roll_back()
+
+    def _refuse_in_call(self, frame: FrameType | None) -> None:
+        """Raise ConcurrentCallError while a call is under way, in another thread or above ``frame``."""
         here = self._caller == get_ident()
-        frame = sys._getframe(2) if here else sys._current_frames().get(self._caller)
-        if _is_in_call(self, frame):
+        if _is_in_call(self, frame if here else sys._current_frames().get(self._caller)):
             where = "a callback or a signal handler of that call" if here else "another thread"
             raise ConcurrentCallError(
                 f"the join is in the middle of a call, and was called again from {where}. A join is for one thread at "
                 f"a time, one call after the other: use join.feeder() to take tuples from many threads, a lock of "
                 f"your own, or a join for each thread."
             )
-        self._roll_back()
 
 
 def _is_in_call(owner: Transaction, frame: FrameType | None) -> bool:

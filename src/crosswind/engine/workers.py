@@ -234,6 +234,11 @@ class Crew:
             raise WorkerError(f"{self._failures[0]} The join cannot go on; open it again, from its last snapshot.")
 
     @property
+    def has_failed(self) -> bool:
+        """Whether a worker has died, or would not end."""
+        return bool(self._failures)
+
+    @property
     def is_stopped(self) -> bool:
         """Whether the workers were told to end."""
         return bool(self.flags[0])
@@ -257,17 +262,6 @@ class Crew:
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(max(0.0, until - time.monotonic()))
-
-    def dismiss(self) -> None:
-        """End the workers in the middle of whatever they do; raise WorkerError if one does not end.
-
-        What they read must not be released before this returns.
-        """
-        self.check()
-        self.stop()
-        if self.alive:
-            self.fail("a worker could not be called off when a push was given up.")
-            self.check()
 
 
 def cores() -> int:
