@@ -556,4 +556,12 @@ ENTRIES = [
         "two threads that push at once lose results",
         "test_faults.py::test_a_join_is_for_one_thread_at_a_time",
     ),
+    Mutant(
+        "half-a-restore-is-used",
+        "snapshots.py",
+        "self._call(self._take_over, read_snapshot(state, self._snapshot_schema()))",
+        "self._take_over(read_snapshot(state, self._snapshot_schema()))",
+        "a join goes on with half of a snapshot",
+        "test_damage.py::test_a_restore_that_breaks_off_leaves_no_trace",
+    ),
 ]

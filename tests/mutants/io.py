@@ -8,6 +8,8 @@ SEMANTICS = "test_semantics.py"
 JOB = "test_job.py"
 STARTING = "test_starting.py"
 SINKS = "test_sinks.py"
+DAMAGE = "test_damage.py"
+GOLDEN = "test_golden.py"
 
 ENTRIES = [
     Mutant(
@@ -225,5 +227,53 @@ ENTRIES = [
         "os.O_CREAT | os.O_RDWR",
         "a job that is killed leaves a partial file behind",
         f"{SINKS}::test_a_job_that_is_ended_leaves_nothing_behind",
+    ),
+    Mutant(
+        "section-without-checksum",
+        "snapshot.py",
+        'if digest_of(body) != section["checksum"]:',
+        'if len(digest_of(body)) != len(section["checksum"]):',
+        "a snapshot with a flipped bit gives wrong rows",
+        f"{DAMAGE}::test_every_single_byte_of_a_small_snapshot_counts",
+    ),
+    Mutant(
+        "head-without-checksum",
+        "checksum.py",
+        "sealed = len(data) > _SEAL and data[-_SEAL:] == _BEFORE + digest_of(text).encode() + _AFTER",
+        "sealed = len(data) > _SEAL",
+        "a description with a flipped digit is believed",
+        f"{DAMAGE}::test_what_is_sealed_comes_back_and_nothing_else_does",
+    ),
+    Mutant(
+        "bytes-behind-the-end",
+        "snapshot.py",
+        "    if missing:\n",
+        "    if missing > 0:\n",
+        "what follows a snapshot is not noticed",
+        "test_errors.py::test_a_spoilt_snapshot",
+    ),
+    Mutant(
+        "ordered-or-not",
+        "snapshot.py",
+        'if head["ordered"] != schema.ordered:',
+        'if head["ordered"] and not schema.ordered:',
+        "a snapshot of unordered output is restored into an ordered join",
+        "test_errors.py::test_a_snapshot_of_something_else",
+    ),
+    Mutant(
+        "counters-of-nonsense",
+        "snapshot.py",
+        "if type(value) is not int or value < least or (greatest is not None and value > greatest):",
+        "if type(value) is not int:",
+        "counters below zero are restored",
+        "test_errors.py::test_a_spoilt_snapshot",
+    ),
+    Mutant(
+        "first-format-is-damage",
+        "checksum.py",
+        'if sealed or (found == 1 and "checksum" not in content):',
+        "if sealed:",
+        "what an older version wrote is called damaged, not refused by its format",
+        f"{GOLDEN}::test_a_snapshot_of_the_first_format_is_refused_by_name",
     ),
 ]

@@ -458,6 +458,18 @@ def test_state_that_is_missing_fails_the_query():
             feed(Cell(make_spec(CROSS, SCHEMAS), left, JoinCache(), 7), S=batch((9, 3)))
 
 
+def test_an_older_snapshot_is_not_taken_for_the_present_one():
+    spec, store, cache = make_spec(CROSS.replace("RANGE 10", "ROWS 1"), SCHEMAS), DictStore(), JoinCache()
+    feed(Cell(spec, store, cache), R=batch((1, 1)))
+    older = store.content["block snapshot-1-0"]
+    feed(Cell(spec, store, cache), R=batch((2, 1)))
+    size = Manifest.from_bytes(store.read_manifest()).snapshot_bytes
+    assert len(older) <= size
+    store.content["block snapshot-2-0"] = older + bytes(size - len(older))
+    with pytest.raises(cw.SnapshotError, match=r"the snapshot 'snapshot-2-0' .*not the one that the manifest names"):
+        feed(Cell(spec, store, JoinCache()), S=batch((9, 3)))
+
+
 def test_a_block_that_is_damaged_is_noticed_when_blocks_are_put_together():
     store, cache = DictStore(), JoinCache()
     spec = make_spec(CROSS, SCHEMAS)
