@@ -208,7 +208,7 @@ def test_the_longest_window_and_the_most_rows_are_waited_for(basic_window: int):
 
 
 SHARED = {
-    "equalities": ["R.a = S.d", "R.a = S.d + 1", "R.a = S.d - 2"],
+    "equalities": ["R.a = S.d + 1", "R.a = S.d + 2", "R.a = S.d + 4"],
     "subtracted": ["R.a > S.d - 1 AND R.a < S.e", "R.a > S.d - 4 AND R.a < S.e"],
     "filters": ["R.a < 4 AND R.a = S.d", "R.a > 8 AND R.a = S.d"],
     "columns": ["R.a = S.d", "R.b = S.e", "R.a <= S.d AND R.b = S.e"],

@@ -176,14 +176,6 @@ ENTRIES = [
         f"{STATE}::test_a_block_stays_until_its_last_tuple_can_meet_nothing",
     ),
     Mutant(
-        "latest-first",
-        "cell.py",
-        "np.searchsorted(times, min(ends), side=",
-        "np.searchsorted(times, max(ends), side=",
-        "portions are not pushed in time order",
-        CELLS,
-    ),
-    Mutant(
         "snapshots-pile-up",
         "cell.py",
         "        for name in manifest.snapshot:\n            self._store.remove(name)",
