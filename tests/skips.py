@@ -18,8 +18,8 @@ VARIABLE = "CROSSWIND_TEST_MAY_SKIP"
 EXPECTED = {
     "Spark has no such value: ": 120,
     "Spark has neither uint64 nor nanoseconds": 2,
-    "not in Spark: ": 30,
-    "refused: ": 60,
+    "not in Spark: ": 20,
+    "refused: ": 20,
     "this processor has no AVX2": 3,
     "not a git checkout": 2,
 }

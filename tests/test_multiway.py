@@ -66,7 +66,7 @@ def test_eight_streams():
     rng = seeds.chance(2)
     names = "ABCDEFGH"
     tables = {
-        name: pa.table({"ts": sorted(rng.randrange(30) for _ in range(30)), "k": [rng.randrange(4) for _ in range(30)]})
+        name: pa.table({"ts": sorted(rng.randrange(12) for _ in range(30)), "k": [rng.randrange(4) for _ in range(30)]})
         for name in names
     }
     where = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(names))
