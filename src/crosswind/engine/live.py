@@ -577,6 +577,8 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         places: dict[int, Place] = {unit: Taken(block, rows), 1 - unit: Absent(len(block))}
         try:
             parts, count = self._materialisers[0].sift([places], len(block))
+            if not parts:  # a WHERE that is never true
+                return
             alone = parts[0][unit]
             yield self._materialisers[0].table(parts, count), alone.times if isinstance(alone, Taken) else rows
         except ArithmeticOverflowError as error:
