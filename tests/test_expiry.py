@@ -86,10 +86,11 @@ def test_the_faster_stream_keeps_what_the_slower_one_may_meet():
 
 def alone(sql: str, last: int, **options) -> None:
     with opened(sql, **options) as join:
-        join.push("R", tuples((1, 100), (2, 100)))
+        join.push("R", tuples((3, 99), (1, 100), (2, 100)))
         join.push("S", tuples((2, 100)))
         join.advance("R", 1000)
-        assert join.advance("S", 100 + last).num_rows == 0, "a partner of that time may still come"
+        assert join.advance("S", 99 + last).num_rows == 0, "a partner of that time may still come"
+        assert join.advance("S", 100 + last).column("x").to_pylist() == [3], "but not for an older one"
         assert join.advance("S", 100 + last + 1).column("x").to_pylist() == [1]
         assert join.finish().num_rows == 0
 

@@ -500,7 +500,7 @@ ENTRIES = [
         "if seat[{INDEX}] > b:",
         "if seat[{INDEX}] >= b:",
         "when a join is drained the worker that holds a tuple lets it meet again",
-        f"{HANDSHAKE} {SEMANTICS}::test_every_result_comes_exactly_once",
+        "test_parallel.py::test_snapshots_on_the_way_double_nothing",
     ),
     Mutant(
         "expired-next-chunk",

@@ -181,7 +181,7 @@ ENTRIES = [
         "        for name in manifest.snapshot:\n            self._store.remove(name)",
         "        for name in manifest.snapshot[:0]:\n            self._store.remove(name)",
         "the state of a ROWS join grows with every micro-batch",
-        f"{STATE}::test_rows_windows_hold_back_until_the_watermark",
+        f"{STATE}::test_of_a_snapshot_only_the_latest_is_kept",
     ),
     Mutant(
         "compacted-block-stays",

@@ -266,6 +266,15 @@ def test_a_block_stays_until_its_last_tuple_can_meet_nothing():
     assert {e.unit for e in Manifest.from_bytes(store.read_manifest()).blocks} == {1}
 
 
+def test_of_a_snapshot_only_the_latest_is_kept():
+    spec, store, cache = make_spec(CROSS.replace("RANGE 10", "ROWS 3"), SCHEMAS), DictStore(), JoinCache()
+    for k in range(4):
+        feed(Cell(spec, store, cache), R=batch((k, k)))
+        manifest = Manifest.from_bytes(store.read_manifest())
+        assert {f"block {name}" for name in manifest.snapshot} == set(store.content) - {"manifest"}
+        assert manifest.snapshot
+
+
 def test_the_watermark_is_rounded_up_to_whole_ticks():
     """Spark counts in milliseconds: with times in seconds, what is older than 1.5 s is older than 2 s."""
     schema = pa.schema([("x", pa.int64()), ("ts", pa.timestamp("s"))])
