@@ -75,6 +75,7 @@ def test_any_data_is_joined_exactly(shape_seed: int, data_seed: int):
 
 
 @SPARK
+@pytest.mark.timeout(900)  # a dozen jobs
 def test_random_joins_on_spark_are_exact():
     """Of each shape the first data set that Spark has values for: a job costs a second."""
     kinds = []
