@@ -207,6 +207,18 @@ def test_the_longest_window_and_the_most_rows_are_waited_for(basic_window: int):
         assert kept == ({"short": [3, 4, 5], "long": [0, 1, 2, 3, 4, 5]} if last else {"short": [5], "long": [3, 4, 5]})
 
 
+def test_an_added_query_sees_only_what_is_later_than_all_that_was_there():
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
+    shown = "SELECT R.x AS r, S.x AS s FROM R [RANGE 9], S [RANGE 9] WHERE"
+    with cw.open({"equal": f"{shown} R.x = S.x"}, {"R": schema, "S": schema}) as join:
+        join.push("R", {"ts": [10], "x": [1]})
+        join.add("less", f"{shown} R.x < S.x")
+        assert join.push("S", {"ts": [11], "x": [5]})["less"].num_rows == 0, "it waits since before"
+        found = join.push("R", {"ts": [10, 10, 11], "x": [2, 5, 3]})
+    assert found["equal"].to_pylist() == [{"r": 5, "s": 5}]
+    assert found["less"].to_pylist() == [{"r": 3, "s": 5}], "not one of the very time at which it was added"
+
+
 SHARED = {
     "equalities": ["R.a = S.d + 1", "R.a = S.d + 2", "R.a = S.d + 4"],
     "subtracted": ["R.a > S.d - 1 AND R.a < S.e", "R.a > S.d - 4 AND R.a < S.e"],

@@ -373,7 +373,7 @@ ENTRIES = [
         "block.times > since, np.uint64(1 << place)",
         "block.times >= since, np.uint64(1 << place)",
         "a query that was added later sees tuples of the newest time before it",
-        f"{MANY}::test_queries_come_and_go_without_disturbing_the_others",
+        f"{MANY}::test_an_added_query_sees_only_what_is_later_than_all_that_was_there",
     ),
     Mutant(
         "newest-forgotten",
