@@ -317,7 +317,7 @@ ENTRIES = [
         '"full": (0, 1)',
         '"full": (0,)',
         "tuples of the right stream of a FULL JOIN do not come out",
-        "spark/test_state.py::test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are",
+        f"{OUTER}::test_time_order_with_what_did_not_match",
     ),
     Mutant(
         "semi-gives-the-rest",
@@ -415,22 +415,6 @@ ENTRIES = [
         "            window.met = 0",
         "after a snapshot tuples of a handshake meet again",
         f"{PARALLEL}::test_snapshots_on_the_way_double_nothing",
-    ),
-    Mutant(
-        "kept-pairs-incomplete",
-        "standing.py",
-        "return self._is_whole and oldest[0] >= self._since[0] and oldest[1] >= self._since[1]",
-        "return self._is_whole and oldest[0] >= self._since[0]",
-        "pairs from before they were kept are missing",
-        "test_standing.py",
-    ),
-    Mutant(
-        "kept-pairs-dropped",
-        "standing.py",
-        "(known[1] >= oldest[0]) & (known[2] >= oldest[1])",
-        "(known[1] > oldest[0]) & (known[2] >= oldest[1])",
-        "a kept pair is forgotten while both of its tuples wait",
-        "test_standing.py",
     ),
     Mutant(
         "refused-and-not-taken-back",

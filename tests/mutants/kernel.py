@@ -423,14 +423,6 @@ ENTRIES = [
         f"{MANY}",
     ),
     Mutant(
-        "terms-that-went-elsewhere",
-        "follow.py",
-        "mask = (np.int64(masks[k]) if decided else given[j]) & bits",
-        "mask = np.int64(masks[k]) if decided else given[j]",
-        "terms that go another way are followed here, too: results come twice",
-        f"{MANY} {THREE}",
-    ),
-    Mutant(
         "product-out-of-windows",
         "follow.py",
         "fits = fits and within(",
@@ -445,22 +437,6 @@ ENTRIES = [
         "fetch(picks, q, np.int64), np.int64))",
         "rows show members of another copy of the window",
         THREE,
-    ),
-    Mutant(
-        "ghost-pairs",
-        "stand.py",
-        "return place if fetch(numbers, place, np.int64) == number else np.int64(-1)",
-        "return place",
-        "kept pairs of tuples that are gone come out with others",
-        STANDING,
-    ),
-    Mutant(
-        "pairs-of-one-window",
-        "stand.py",
-        "while w >= 0 and number < fetch(",
-        "while w > 0 and number < fetch(",
-        "a kept pair whose tuple is gone is looked for in the oldest basic window",
-        STANDING,
     ),
     Mutant(
         "ring-overwritten",
