@@ -67,6 +67,17 @@ def test_a_refused_match_is_forgotten(live: EngineConfig):
         assert rows(join.finish()) == [(HUGE, None), (3, None)]
 
 
+def test_a_match_whose_row_overflows_is_forgotten(live: EngineConfig):
+    """The match has been noted when its row is made, which fails."""
+    sql = "SELECT R.x, R.x * S.a AS product FROM R [RANGE 9] LEFT JOIN S [RANGE 9] ON R.x = S.a"
+    with live.open(sql, {"R": R, "S": S}, lateness=9) as join:
+        join.push("R", r((HUGE, 1), (3, 1)))
+        with pytest.raises(cw.ArithmeticOverflowError):
+            join.push("S", s((HUGE, 2)))
+        parts = [join.push("S", s((3, 2))), join.finish()]
+    assert rows(*parts) == [(HUGE, None), (3, 9)]
+
+
 def test_a_refused_self_join_leaves_no_ghosts(live: EngineConfig):
     """One role has taken the tuples when the other one fails."""
     sql = "SELECT p.x AS p, q.x AS q FROM R [RANGE 9] AS p, R [RANGE 9] AS q WHERE p.x * q.x > 0"

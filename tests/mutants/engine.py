@@ -478,7 +478,7 @@ ENTRIES = [
         "shelf.state[rows[rows < len(shelf.state)]] &= np.uint8(255 - flag)",
         "shelf.state[rows[:0]] &= np.uint8(255 - flag)",
         "a tuple that met only a refused one does not come out alone",
-        f"{UNDO}::test_a_refused_match_is_forgotten",
+        f"{UNDO}::test_a_match_whose_row_overflows_is_forgotten",
     ),
     Mutant(
         "serials-not-taken-back",
