@@ -173,7 +173,7 @@ class Run:
             "keep_late": self.trial.keep_late,
         }
         if self.trial.shed:
-            options |= {"admission": "shed", "output_rows": self.rng.choice([1, 10, 40, 200])}
+            options |= {"admission": "shed", "output_rows": self.rng.choice([1, 2, 5, 20])}
         if state is not None:
             options["restore"] = state
             if self.many:
