@@ -490,22 +490,12 @@ ENTRIES = [
         f"{UNDO}::test_refused_pushes_change_nothing_that_comes_after",
     ),
     Mutant(
-        "newest-numbers-not-taken-back",
-        "routes.py",
-        "self._copies, self._newest = list(copies), list(newest)",
-        "self._copies = list(copies)",
-        "kept pairs are begun anew from numbers that were never given",
-        "test_faults.py::test_a_call_that_is_interrupted_leaves_no_trace",
-    ),
-    Mutant(
         "next-segment-not-taken-back",
         "segments.py",
         "        self._next = mark.next\n",
         "",
         "after a refused push a grid deals tuples out from another segment on",
         f"{UNDO}::test_refused_pushes_change_nothing_that_comes_after",
-        equivalent="any dealing out is right: a tuple belongs to one segment for good, and pairs meet where row and "
-        "column cross",
     ),
     Mutant(
         "rows-window-one-short",
