@@ -317,7 +317,7 @@ ENTRIES = [
         '"full": (0, 1)',
         '"full": (0,)',
         "tuples of the right stream of a FULL JOIN do not come out",
-        f"{OUTER}::test_time_order_with_what_did_not_match",
+        "spark/test_state.py::test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are",
     ),
     Mutant(
         "semi-gives-the-rest",
@@ -417,6 +417,22 @@ ENTRIES = [
         f"{PARALLEL}::test_snapshots_on_the_way_double_nothing",
     ),
     Mutant(
+        "kept-pairs-incomplete",
+        "standing.py",
+        "return self._is_whole and oldest[0] >= self._since[0] and oldest[1] >= self._since[1]",
+        "return self._is_whole and oldest[0] >= self._since[0]",
+        "pairs from before they were kept are missing",
+        "test_standing.py",
+    ),
+    Mutant(
+        "kept-pairs-dropped",
+        "standing.py",
+        "(known[1] >= oldest[0]) & (known[2] >= oldest[1])",
+        "(known[1] > oldest[0]) & (known[2] >= oldest[1])",
+        "a kept pair is forgotten while both of its tuples wait",
+        "test_standing.py",
+    ),
+    Mutant(
         "refused-and-not-taken-back",
         "transaction.py",
         "        except BaseException:\n            self._roll_back()\n            raise",
@@ -490,12 +506,22 @@ ENTRIES = [
         f"{UNDO}::test_refused_pushes_change_nothing_that_comes_after",
     ),
     Mutant(
+        "newest-numbers-not-taken-back",
+        "routes.py",
+        "self._copies, self._newest = list(copies), list(newest)",
+        "self._copies = list(copies)",
+        "kept pairs are begun anew from numbers that were never given",
+        "test_faults.py::test_a_call_that_is_interrupted_leaves_no_trace",
+    ),
+    Mutant(
         "next-segment-not-taken-back",
         "segments.py",
         "        self._next = mark.next\n",
         "",
         "after a refused push a grid deals tuples out from another segment on",
         f"{UNDO}::test_refused_pushes_change_nothing_that_comes_after",
+        equivalent="any dealing out is right: a tuple belongs to one segment for good, and pairs meet where row and "
+        "column cross",
     ),
     Mutant(
         "rows-window-one-short",

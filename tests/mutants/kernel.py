@@ -423,6 +423,14 @@ ENTRIES = [
         f"{MANY}",
     ),
     Mutant(
+        "terms-that-went-elsewhere",
+        "follow.py",
+        "mask = (np.int64(masks[k]) if decided else given[j]) & bits",
+        "mask = np.int64(masks[k]) if decided else given[j]",
+        "terms that go another way are followed here, too: results come twice",
+        f"{MANY} {THREE}",
+    ),
+    Mutant(
         "product-out-of-windows",
         "follow.py",
         "fits = fits and within(",
@@ -437,6 +445,22 @@ ENTRIES = [
         "fetch(picks, q, np.int64), np.int64))",
         "rows show members of another copy of the window",
         THREE,
+    ),
+    Mutant(
+        "ghost-pairs",
+        "stand.py",
+        "return place if fetch(numbers, place, np.int64) == number else np.int64(-1)",
+        "return place",
+        "kept pairs of tuples that are gone come out with others",
+        STANDING,
+    ),
+    Mutant(
+        "pairs-of-one-window",
+        "stand.py",
+        "while w >= 0 and number < fetch(",
+        "while w > 0 and number < fetch(",
+        "a kept pair whose tuple is gone is looked for in the oldest basic window",
+        STANDING,
     ),
     Mutant(
         "ring-overwritten",
@@ -509,6 +533,14 @@ ENTRIES = [
         "if seat[{FILLED}] == 0 and load_acquire(seat[{TAKEN}], seat[{TURN}]) > 1:",
         "a worker writes matches into a buffer that is being read",
         "test_parallel.py::test_results_that_outnumber_the_input_a_thousandfold_all_come "
+        "test_parallel.py::test_many_workers_and_delays_change_nothing",
+    ),
+    Mutant(
+        "slice-of-others",
+        "crew.py",
+        "last = min(last, first + task[{SLICE}])",
+        "last = min(last, first + task[{SLICE}] + 1)",
+        "two workers look through the same basic window: pairs come twice",
         "test_parallel.py::test_many_workers_and_delays_change_nothing",
     ),
     Mutant(
