@@ -7,6 +7,7 @@ order, numbered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -80,14 +81,23 @@ class Sorter:
         if len(block):
             self.held[unit].append(block)
 
-    def without(self, unit: int, rank: int) -> tuple[Sorter, int]:
-        """Return a copy without the tuple of ``unit`` that is at ``rank`` of those held, in the order; and its time."""
+    def without(self, unit: int, rank: int, twins: Sequence[int] = ()) -> tuple[Sorter, int]:
+        """Return a copy without the tuple of ``unit`` that is at ``rank`` of those held, in the order; and its time.
+
+        It goes from ``twins`` as well: units of the same stream, which hold the same tuples, or the last of them.
+        """
         twin = self.copy()
-        whole = concat_blocks(self.held[unit])
-        place = int(np.argsort(whole.times, kind="stable")[rank])
-        rest = np.delete(np.arange(len(whole), dtype=np.int64), place)
-        twin.held[unit] = [whole.take(rest)] if len(rest) else []
-        return twin, int(whole.times[place])
+        after = sum(map(len, self.held[unit])) - rank
+        time = 0
+        for role in (unit, *twins):
+            count = sum(map(len, self.held[role]))
+            if count >= after:
+                whole = concat_blocks(self.held[role])
+                place = int(np.argsort(whole.times, kind="stable")[count - after])
+                rest = np.delete(np.arange(count, dtype=np.int64), place)
+                twin.held[role] = [whole.take(rest)] if len(rest) else []
+                time = int(whole.times[place])
+        return twin, time
 
     def release(self, watermarks: list[int], most: int | None = None) -> list[Release | None]:
         """Let go of every tuple that no future tuple can precede (None: nothing of that unit).
