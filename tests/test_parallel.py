@@ -175,6 +175,17 @@ def test_many_workers_and_delays_change_nothing(engine, workers):
         assert rows(drive(join, tables)) == expected
 
 
+@pytest.mark.parametrize("engine", ["cell", "grid"])
+def test_slices_of_a_share_do_not_overlap(engine, monkeypatch):
+    """A share of many slices: who is done takes the next one, and no basic window is looked through twice."""
+    monkeypatch.setattr("crosswind.engine.inquiry._SLICE_MAX", 2)
+    tables = streams(600)
+    expected = rows(cw.run(PAIRWISE, tables, engine="kang"))
+    with EngineConfig(engine, "scan", 2, "push", 4).open(PAIRWISE, SCHEMAS) as join:
+        delay(join, 100)
+        assert rows(drive(join, tables)) == expected
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_handshake_meets_everybody_once(seed):
     """Pair by pair, with delays and other batches each time; a doubled row would show in the sorted lists."""

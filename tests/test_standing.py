@@ -14,6 +14,7 @@ from crosswind.engine.result import Materialiser
 from crosswind.io.message import Form
 from crosswind.kernel.arrange import hash_keys, link_tuples
 from crosswind.kernel.follow import Op as Words
+from crosswind.kernel.follow import follow_kernels
 from crosswind.kernel.gather import fill_messages
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
@@ -116,6 +117,39 @@ def test_pairs_of_what_was_taken_back_are_forgotten():
             join.push("T", {"ts": [5], "f": [0], "g": [0]})
         assert stand_of(join)._pairs.words[2] == 0
         assert join.stats.rejected == {"R": 0, "S": 1, "T": 0}
+
+
+def test_pairs_are_all_known_from_where_they_were_begun():
+    pairs = standing.Pairs((0, 2), [4, 99, 7])
+    assert pairs.is_whole((5, 8))
+    assert not pairs.is_whole((4, 8)), "tuple 4 may have met others before"
+    assert not pairs.is_whole((5, 7))
+
+
+def test_pairs_are_forgotten_when_one_of_their_tuples_is_gone(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(standing, "PAIRS_ROOM", 4)
+    pairs = standing.Pairs((0, 1), [-1, -1])
+    pairs._matrix[:] = [[1, 2, 3, 4], [0, 1, 1, 2], [5, 4, 5, 6]]
+    pairs.words[2] = 4
+    pairs.tidy((1, 5), [9, 9])
+    assert pairs._matrix[:, : pairs.words[2]].tolist() == [[3, 4], [1, 2], [5, 6]]
+
+
+def test_a_number_is_found_where_it_is_or_not_at_all():
+    """Two basic windows; of the second one, numbers were left out. Before either are numbers of tuples that are gone."""
+    kernels = follow_kernels()
+    held = np.array([8, 9, 10, 11, 12, 3, 20, 21, 24, 25], dtype=np.int64)
+    starts = np.zeros(2, dtype=np.int64)
+    windows = [(10, 3), (20, 4)]
+    runs = np.zeros((2, 3), dtype=np.int64)
+    for k, (first, count) in enumerate(windows):
+        at = address(held) + 8 * held.tolist().index(first)
+        runs[k] = count, address(starts), at
+    known = {10: (0, 0), 11: (0, 1), 12: (0, 2), 20: (1, 0), 21: (1, 1), 24: (1, 2), 25: (1, 3)}
+    for number in range(30):
+        w = kernels.item_of(address(runs), 24, 2, number)
+        place = kernels.place_in(address(runs) + 24 * w, number) if w >= 0 else -1
+        assert ((w, place) if place >= 0 else None) == known.get(number), number
 
 
 @pytest.mark.parametrize("seed", range(8))

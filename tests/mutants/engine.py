@@ -512,6 +512,7 @@ ENTRIES = [
         "self._copies = list(copies)",
         "kept pairs are begun anew from numbers that were never given",
         "test_faults.py::test_a_call_that_is_interrupted_leaves_no_trace",
+        equivalent="pairs that are begun from a greater number are trusted later: until then they are looked for",
     ),
     Mutant(
         "next-segment-not-taken-back",

@@ -427,8 +427,9 @@ ENTRIES = [
         "follow.py",
         "mask = (np.int64(masks[k]) if decided else given[j]) & bits",
         "mask = np.int64(masks[k]) if decided else given[j]",
-        "terms that go another way are followed here, too: results come twice",
+        "terms that go another way are noted here, too",
         f"{MANY} {THREE}",
+        equivalent="whoever takes combinations (search, product, keep, emit) takes of their terms those of its own way",
     ),
     Mutant(
         "product-out-of-windows",
@@ -452,7 +453,7 @@ ENTRIES = [
         "return place if fetch(numbers, place, np.int64) == number else np.int64(-1)",
         "return place",
         "kept pairs of tuples that are gone come out with others",
-        STANDING,
+        f"{STANDING}::test_a_number_is_found_where_it_is_or_not_at_all",
     ),
     Mutant(
         "pairs-of-one-window",
@@ -460,7 +461,8 @@ ENTRIES = [
         "while w >= 0 and number < fetch(",
         "while w > 0 and number < fetch(",
         "a kept pair whose tuple is gone is looked for in the oldest basic window",
-        STANDING,
+        f"{STANDING}::test_a_number_is_found_where_it_is_or_not_at_all",
+        equivalent="a number before the first one has a place below zero, which is none",
     ),
     Mutant(
         "ring-overwritten",
@@ -541,7 +543,7 @@ ENTRIES = [
         "last = min(last, first + task[{SLICE}])",
         "last = min(last, first + task[{SLICE}] + 1)",
         "two workers look through the same basic window: pairs come twice",
-        "test_parallel.py::test_many_workers_and_delays_change_nothing",
+        "test_parallel.py::test_slices_of_a_share_do_not_overlap",
     ),
     Mutant(
         "nulls-in-messages",
