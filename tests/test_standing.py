@@ -136,7 +136,7 @@ def test_pairs_are_forgotten_when_one_of_their_tuples_is_gone(monkeypatch: pytes
 
 
 def test_a_number_is_found_where_it_is_or_not_at_all():
-    """Two basic windows; of the second one, numbers were left out. Before either are numbers of tuples that are gone."""
+    """Two basic windows; in the second one numbers were left out, and before each are those of tuples that are gone."""
     kernels = follow_kernels()
     held = np.array([8, 9, 10, 11, 12, 3, 20, 21, 24, 25], dtype=np.int64)
     starts = np.zeros(2, dtype=np.int64)
