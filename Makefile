@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n 2
 BENCH ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka test cold processors lint docs faults fuzz damage mutants test-spark-versions soak bench lock clean
+.PHONY: help setup demo kafka test cold processors lint docs faults fuzz damage mutants test-spark-versions soak bench bench-beside lock clean
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 21
@@ -68,6 +68,9 @@ soak: setup  ## On Spark for long: flat memory, exact output, 20 kills: make soa
 
 bench: setup  ## Measure it here: make bench [BENCH="all --quick"]
 	@.venv/bin/crosswind bench $(BENCH)
+
+bench-beside: setup  ## Measure another commit and this tree in turns: make bench-beside OLD=main~20 [BENCH="replay latency"]
+	@scripts/bench-beside $(OLD) $(filter-out all,$(BENCH))
 
 lock: setup  ## Write the lock files anew: make lock [UPGRADE=1]
 	@scripts/lock $(if $(UPGRADE),--upgrade)
