@@ -190,6 +190,23 @@ def test_a_batch_that_overflows_with_what_waits_is_refused():
         assert (join.stats.late, join.stats.rejected) == ({"R": 0, "S": 0}, {"R": 0, "S": 0})
 
 
+@pytest.mark.parametrize("kind", ["LEFT SEMI", "LEFT ANTI", "LEFT", "FULL"])
+def test_matches_that_a_refused_batch_has_let_come_are_found_again(kind: str):
+    """The call is tried more than once to find who is to blame, and every try is taken back."""
+    sql = f"SELECT R.x AS x FROM R [ROWS 5] {kind} JOIN S [ROWS 5] ON R.x * S.x > 0"
+    with cw.open(sql, SCHEMAS) as join, cw.open(sql, SCHEMAS) as other:
+        for each in (join, other):
+            each.push("R", batch([5], [1]))
+            each.push("S", batch([5, 9], [4, -4]))
+        with pytest.raises(cw.ArithmeticOverflowError, match="not taken"):
+            join.push("R", batch([9, 10], [2**62, 1]))
+        found, expected = (
+            pa.concat_tables([each.push("R", batch([10], [1])), each.push("S", batch([11], [0])), each.finish()])
+            for each in (join, other)
+        )
+    assert sorted(found["x"].to_pylist(), key=str) == sorted(expected["x"].to_pylist(), key=str)
+
+
 def test_a_tuple_without_a_partner_that_overflows_is_set_aside():
     sql = "SELECT R.x * 4 AS y, S.x AS a FROM R [RANGE 5] LEFT JOIN S [RANGE 5] ON R.x = S.x"
     with cw.open(sql, SCHEMAS) as join:

@@ -383,7 +383,7 @@ def held(times: list[int], first: int) -> Block:
 
 
 def test_tuples_are_released_in_the_order():
-    sorter = Sorter(2)
+    sorter = Sorter("RS")
     sorter.hold(0, held([5, 3, 5], 0))
     sorter.hold(1, held([5, 4], 10))
     first, second = sorter.release([5, 5])
@@ -403,7 +403,7 @@ def test_tuples_are_released_in_the_order():
 @pytest.mark.parametrize("seed", range(20))
 def test_releases_are_the_total_order(seed):
     rng = seeds.chance(seed)
-    sorter, marks = Sorter(2), [INT64_MIN, INT64_MIN]
+    sorter, marks = Sorter("RS"), [INT64_MIN, INT64_MIN]
     arrived: list[tuple[int, int, int]] = []  # time, unit, arrival
     released: list[tuple[int, int, int]] = []
     position: dict[tuple[int, int], tuple[int, int]] = {}
@@ -432,7 +432,7 @@ def test_releases_are_the_total_order(seed):
 
 
 def test_a_copy_of_the_sorter_is_independent():
-    sorter = Sorter(2)
+    sorter = Sorter("RS")
     sorter.hold(0, held([1, 2], 0))
     twin = sorter.copy()
     sorter.release([END, END])

@@ -506,6 +506,14 @@ ENTRIES = [
         f"{UNDO}::test_refused_pushes_change_nothing_that_comes_after",
     ),
     Mutant(
+        "second-try-not-taken-back",
+        "unmatched.py",
+        "        mark.changes.clear()\n        self._changes = mark.changes",
+        "        self._changes = []",
+        "what the second try of a call has matched counts as matched though the call is refused",
+        "test_faults.py::test_matches_that_a_refused_batch_has_let_come_are_found_again",
+    ),
+    Mutant(
         "newest-numbers-not-taken-back",
         "routes.py",
         "self._copies, self._newest = list(copies), list(newest)",

@@ -90,15 +90,10 @@ class InOrder(Transaction):
                 self._join_all(self._sorter.release(marks))
             except ArithmeticOverflowError as error:
                 unit, rank = self._guilty(sorter, marks)
-                sorter, time = sorter.without(unit, rank, self._twins(unit))
+                sorter, time = sorter.without(unit, rank)
                 aside.append((unit, time, error))
             else:
                 return sorter, aside
-
-    def _twins(self, unit: int) -> list[int]:
-        """Return the other units that the tuples of ``unit`` go to: those of the same stream."""
-        name = self._plan.units[unit].stream.name
-        return [k for k, other in enumerate(self._plan.units) if k != unit and other.stream.name == name]
 
     def _guilty(self, sorter: Sorter, marks: list[int]) -> tuple[int, int]:
         """Return the unit of the first tuple in the order that overflows, and its rank among those of its unit."""

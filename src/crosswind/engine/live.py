@@ -74,7 +74,7 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         self._since: dict[str, int] = {}
         self._adopt(plan)
         streams = self._schemas
-        self._sorter = Sorter(len(plan.units))
+        self._sorter = Sorter([unit.stream.name for unit in plan.units])
         self._watermarks = {name: Watermark(lateness[name]) for name in streams}
         outputs = [OrderedOutput(materialiser.schema) for materialiser in self._materialisers]
         self._ordered = outputs if ordered else None

@@ -173,7 +173,7 @@ class ManyJoin(LiveJoin[dict[str, pa.Table]], Outlet[dict[str, pa.Table]]):
     ) -> None:
         """Take the tuples that wait in the windows of the old plan, and those that are held for the order."""
         units = same_units(plan, self._plan)
-        self._sorter = Sorter(len(self._plan.units))
+        self._sorter = Sorter([unit.stream.name for unit in self._plan.units])
         for was, now in units.items():
             relay = Relaying((plan, intakes[was], was), (self._plan, self._intakes[now], now), units)
             count = sorter.counts[was]

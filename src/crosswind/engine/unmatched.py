@@ -161,7 +161,8 @@ class Unmatched:
             self._shelves[-1].cut(mark.last)
         for shelf, rows, flag in mark.changes:
             shelf.state[rows[rows < len(shelf.state)]] &= np.uint8(255 - flag)
-        self._changes = []
+        mark.changes.clear()
+        self._changes = mark.changes  # a call that is tried again may be taken back again
 
     def commit(self) -> None:
         """End a call that went well: forget what is over."""

@@ -61,17 +61,19 @@ class Sorter:
 
     Parameters
     ----------
-    units : int
-        Number of join units, in FROM order (ties between units go by this order).
+    streams : sequence of str
+        The stream of each join unit, in FROM order (ties between units go by this order). Units of one stream let go
+        of a tuple together, so that it can be left out of all of them as long as it is held.
     """
 
-    def __init__(self, units: int) -> None:
-        self.held: list[list[Block]] = [[] for _ in range(units)]
-        self.counts = [0] * units
+    def __init__(self, streams: Sequence[str]) -> None:
+        self.streams = streams
+        self.held: list[list[Block]] = [[] for _ in streams]
+        self.counts = [0] * len(streams)
 
     def copy(self) -> Sorter:
         """Return an independent copy; blocks are shared, they never change."""
-        twin = Sorter(len(self.held))
+        twin = Sorter(self.streams)
         twin.held = [list(blocks) for blocks in self.held]
         twin.counts = list(self.counts)
         return twin
@@ -81,35 +83,38 @@ class Sorter:
         if len(block):
             self.held[unit].append(block)
 
-    def without(self, unit: int, rank: int, twins: Sequence[int] = ()) -> tuple[Sorter, int]:
-        """Return a copy without the tuple of ``unit`` that is at ``rank`` of those held, in the order; and its time.
+    def without(self, unit: int, rank: int) -> tuple[Sorter, int]:
+        """Return a copy without the tuple that is at ``rank`` of those of ``unit``, in the order; and its time.
 
-        It goes from ``twins`` as well: units of the same stream, which hold the same tuples, or the last of them.
+        It goes from all units of its stream. These hold the same tuples, but for those that came before a unit did.
         """
         twin = self.copy()
-        after = sum(map(len, self.held[unit])) - rank
-        time = 0
-        for role in (unit, *twins):
-            count = sum(map(len, self.held[role]))
-            if count >= after:
-                whole = concat_blocks(self.held[role])
-                place = int(np.argsort(whole.times, kind="stable")[count - after])
-                rest = np.delete(np.arange(count, dtype=np.int64), place)
+        times = concat_blocks(self.held[unit]).times
+        place = int(np.argsort(times, kind="stable")[rank])
+        later = int(np.count_nonzero(times[place + 1 :] == times[place]))
+        for role, stream in enumerate(self.streams):
+            if stream != self.streams[unit] or not self.held[role]:
+                continue
+            whole = concat_blocks(self.held[role])
+            alike = np.flatnonzero(whole.times == times[place])
+            if len(alike) > later:
+                rest = np.delete(np.arange(len(whole), dtype=np.int64), alike[-1 - later])
                 twin.held[role] = [whole.take(rest)] if len(rest) else []
-                time = int(whole.times[place])
-        return twin, time
+        return twin, int(times[place])
 
     def release(self, watermarks: list[int], most: int | None = None) -> list[Release | None]:
         """Let go of every tuple that no future tuple can precede (None: nothing of that unit).
 
         A future tuple of unit k is not older than ``watermarks[k]``; at that very time it
-        comes after a held tuple of unit i iff i does not come after k in FROM. With ``most``, only so many of
+        comes after a held tuple of unit i iff i does not come after k in FROM. Units of one stream wait for each
+        other. With ``most``, only so many of
         them go, the first ones in the order.
         """
         units = range(len(self.held))
         ready: list[Block | None] = []
+        limits = [min(w if unit <= k else w - 1 for k, w in enumerate(watermarks)) for unit in units]
         for unit in units:
-            limit = min(w if unit <= k else w - 1 for k, w in enumerate(watermarks))
+            limit = min(limits[k] for k in units if self.streams[k] == self.streams[unit])
             ready.append(self._cut(unit, limit))
         bases = list(self.counts)
         if most is not None:
