@@ -84,15 +84,15 @@ def test_pairs_are_kept_for_a_third_stream(seed: int, most: int, monkeypatch: py
 @pytest.mark.parametrize("seed", range(4))
 def test_kept_pairs_are_those_that_would_be_found(seed: int):
     rng = seeds.chance(seed)
-    tables = make_tables(rng, rows=330)
+    tables = make_tables(rng, rows=256)
     found, used = [], 0
     with cw.open(SQL, SCHEMAS, basic_window=64) as join:
-        for at in range(330):  # in step, so that tuples are joined as they come
+        for at in range(256):  # in step, so that tuples are joined as they come
             for name in tables:
                 row = tables[name].slice(at, 1).set_column(0, "ts", pa.array([at]))
                 found.append(join.push(name, row))
                 used += bool(stand_of(join).words[Words.BITS])
-            if at == 150:  # what comes back from a snapshot has met before: pairs are not known until it is gone
+            if at == 110:  # what comes back from a snapshot has met before: pairs are not known until it is gone
                 state = join.snapshot()
                 join.close()
                 join = cw.open(SQL, SCHEMAS, basic_window=64, restore=state)
@@ -101,7 +101,7 @@ def test_kept_pairs_are_those_that_would_be_found(seed: int):
         assert used > 0
         found.append(join.finish())
         join.close()
-    in_step = {name: table.set_column(0, "ts", pa.array(range(330))) for name, table in tables.items()}
+    in_step = {name: table.set_column(0, "ts", pa.array(range(256))) for name, table in tables.items()}
     assert_same(wanted(in_step), pa.concat_tables(found), f"seed {seed}")
 
 
