@@ -45,6 +45,9 @@ LIVING = "survived"
 MEMORY_BYTES = 6 << 30
 """What a run may address: a loop that never ends may fill memory before its time is over."""
 
+ALL_MEMORY_BYTES = 16 << 30
+"""What the tests of all mutants may address, in one run."""
+
 _BOUNDED = """
 import os, resource, sys
 most = int(sys.argv[1])
@@ -93,7 +96,9 @@ def make_template(folder: Path) -> None:
     compileall.compile_dir(folder / "src", quiet=2)
 
 
-def run_tests(root: Path, tests: Iterable[str], seed: int, limit_s: float) -> tuple[int | None, str]:
+def run_tests(
+    root: Path, tests: Iterable[str], seed: int, limit_s: float, memory_bytes: int = MEMORY_BYTES
+) -> tuple[int | None, str]:
     """Run tests in the copy at ``root`` until one fails; return the exit code (None: it did not end) and the output."""
     environment = {**os.environ, "PYTHONPATH": str(root / "src"), "CROSSWIND_TEST_SEED": str(seed)}
     environment.setdefault("CROSSWIND_CACHE_DIR", str(ROOT / ".pytest_cache" / "mutants"))
@@ -101,7 +106,7 @@ def run_tests(root: Path, tests: Iterable[str], seed: int, limit_s: float) -> tu
     command += [f"--hypothesis-seed={seed}", *tests]
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
-            [sys.executable, "-c", _BOUNDED, str(MEMORY_BYTES), *command],
+            [sys.executable, "-c", _BOUNDED, str(memory_bytes), *command],
             cwd=root,
             env=environment,
             stdout=output,
@@ -179,7 +184,7 @@ def check_baseline(mutants: Sequence[Mutant], template: Path, seed: int) -> None
         root = Path(name)
         shutil.copytree(template, root, symlinks=True, dirs_exist_ok=True)
         tests = dict.fromkeys(test for mutant in mutants for test in mutant.test_ids)
-        code, output = run_tests(root, tests, seed, LIMIT_S * 20)
+        code, output = run_tests(root, tests, seed, LIMIT_S * 20, ALL_MEMORY_BYTES)
     if code != 0:
         raise SystemExit(f"the tests fail without a mutant (exit code {code}):\n{output[-3000:]}")
     print(f"without a mutant: {len(tests)} tests and files pass, {time.monotonic() - began:.0f} s", flush=True)
