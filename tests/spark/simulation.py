@@ -117,7 +117,7 @@ class Simulation:
 
     def __init__(self, spec: JoinSpec, rng: random.Random, trouble: Trouble) -> None:
         self.spec, self._rng, self._trouble = spec, rng, trouble
-        self._keys = cell_keys(spec.layout.total, 2)
+        self._keys = cell_keys(spec.layout.total)
         self._ordered = any(
             isinstance(stream.window, Rows) for entry in spec.plan.queries for stream in entry.query.streams
         )

@@ -146,7 +146,7 @@ def test_tuples_that_join_nothing_go_nowhere_but_tell_the_time():
     table = pa.table({"x": pa.array([1, 50], pa.int64()), "ts": pa.array([3, 9], pa.int64())})
     sql = "SELECT R.x FROM R [RANGE 5], S [RANGE 5] WHERE R.x < 10 AND R.x = S.x"
     spec = make_spec(sql, {"R": table.schema, "S": table.schema})
-    keys = cell_keys(spec.layout.total, 2)
+    keys = cell_keys(spec.layout.total)
     for rows, sent in ((table, 1), (table.slice(1), 0)):
         (packed,) = pack(rows, Pack(spec, 0, keys))
         assert packed.schema == PACKED_SCHEMA
@@ -161,7 +161,7 @@ def test_a_block_tells_the_latest_of_its_times_and_a_self_join_counts_once():
     table = pa.table({"x": pa.array([1, 2, 50], pa.int64()), "ts": pa.array([9, 3, 4], pa.int64())})
     sql = "SELECT p.x FROM R [RANGE 5] p, R [RANGE 5] q WHERE p.x < 10 AND q.x < 10"
     spec = make_spec(sql, {"R": table.schema}, cells=1)
-    keys = cell_keys(spec.layout.total, 2)
+    keys = cell_keys(spec.layout.total)
     packed = [pack(table, Pack(spec, unit, keys))[0] for unit in range(2)]
     for batch in packed:
         block = batch.filter(batch.column("block").is_valid())
@@ -175,7 +175,7 @@ def test_a_time_beyond_the_watermark_is_refused():
     table = pa.table({"x": pa.array([1], pa.int64()), "ts": pa.array([2**62], pa.int64())})
     spec = make_spec("SELECT R.x FROM R [RANGE 5], S [RANGE 5]", {"R": table.schema, "S": table.schema})
     with pytest.raises(cw.InputError, match=r"too great for Spark's watermark.*milliseconds.*nearer origin"):
-        pack(table, Pack(spec, 0, cell_keys(spec.layout.total, 2)))
+        pack(table, Pack(spec, 0, cell_keys(spec.layout.total)))
 
 
 # ---------------------------------------------------------------------------------- keys
@@ -183,7 +183,7 @@ def test_a_time_beyond_the_watermark_is_refused():
 
 @pytest.mark.parametrize(("cells", "partitions"), [(1, 1), (2, 2), (3, 2), (8, 8), (7, 3), (2, 200), (64, 12)])
 def test_cells_are_spread_evenly_over_partitions(cells, partitions):
-    keys = cell_keys(cells, partitions)
+    keys = cell_keys(cells)
     assert len(set(keys)) == cells
     loads = Counter(partition_of(key, partitions) for key in keys)
     assert max(loads.values()) - min(loads[p] for p in range(partitions)) <= 1
@@ -203,7 +203,7 @@ def test_partitions_are_those_of_spark(spark, partitions):
 
 @SPARK
 def test_spark_puts_cells_where_we_think(spark):
-    keys = cell_keys(5, 3)
+    keys = cell_keys(5)
     frame = spark.createDataFrame(pa.table({"cell": pa.array(keys, pa.int32())})).repartition(3, "cell")
     found = frame.rdd.glom().map(lambda rows: [row.cell for row in rows]).collect()
     assert [sorted(part) for part in found] == [

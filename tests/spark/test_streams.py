@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -215,6 +216,53 @@ def test_another_layout_at_a_restart_is_refused(begun, tmp_path):
             run_to_end(joined(begun, layout=layout, cells=2), tmp_path)
     run_to_end(joined(begun, layout="grid", cells=2, index="scan", cache_mb=0), tmp_path)
     assert len(written(tmp_path, joined(begun).schema)) == 4
+
+
+def test_a_restart_with_other_partitions_goes_on_exactly(spark, tmp_path):
+    """Spark keeps the partitions of the checkpoint, whatever the session says now; cells keep their keys."""
+    streams = random_streams(3, 3, 60)
+    feeds = {name: Feed(tmp_path / f"in-{name}", SCHEMA) for name in streams}
+    try:
+        for number, partitions in enumerate((2, 5, 1)):
+            spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+            for name, parts in streams.items():
+                feeds[name].add(parts[number])
+            done = joined(feeds, layout="range", cells=5, lateness=6)
+            run_to_end(done, tmp_path)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+    assert_same(expected_band(streams), written(tmp_path, done.schema))
+
+
+def test_state_under_other_keys_is_refused(begun, tmp_path, monkeypatch):
+    """Versions before 0.1.0 took keys by the partitions of the session: 0, 1, 2 and so on, some left out."""
+    with monkeypatch.context() as patched:
+        patched.setattr(sys.modules["crosswind.spark.join"], "cell_keys", lambda cells: tuple(range(3, 3 + cells)))
+        other = tmp_path / "other"
+        feeds = {name: Feed(other / f"in-{name}", SCHEMA) for name in ("R", "S")}
+        for feed in feeds.values():
+            feed.add(batch((1, 1)))
+        run_to_end(joined(feeds, layout="grid", cells=2), other)
+        for feed in feeds.values():
+            feed.add(batch((2, 2)))
+    with pytest.raises(cw.SnapshotError, match=r"(?s)first cell.*finds no state.*new checkpointLocation"):
+        run_to_end(joined(feeds, layout="grid", cells=2), other)
+    run_to_end(joined(begun, layout="grid", cells=2), tmp_path)
+    assert len(written(tmp_path, joined(begun).schema)) == 4
+
+
+def test_a_first_micro_batch_without_tuples_leaves_state(tmp_path):
+    """Or the join could not tell, in the second one, whether its state was lost."""
+    feeds = {name: Feed(tmp_path / f"in-{name}", SCHEMA) for name in ("R", "S")}
+
+    def some() -> object:
+        return cw.spark.join(CROSS, {name: feed.frame().where("x > 0") for name, feed in feeds.items()})
+
+    for x in (0, 0, 1, 2):
+        for feed in feeds.values():
+            feed.add(batch((x, 1)))
+        run_to_end(some(), tmp_path)
+    assert pairs(written(tmp_path, some().schema)) == [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 
 def test_an_overflow_in_a_worker_is_the_users_error(tmp_path):

@@ -85,11 +85,14 @@ class Cell:
     cache : JoinCache
         Joins that this process kept.
     number : int
-        Which cell it is, for errors.
+        Which cell it is. The first one hears of every micro-batch with tuples, so it has state from the first one on.
+    is_new : bool
+        Whether this may be the first micro-batch. If not, a join without state has lost it.
     """
 
-    def __init__(self, spec: JoinSpec, store: Store, cache: JoinCache, number: int = 0) -> None:
+    def __init__(self, spec: JoinSpec, store: Store, cache: JoinCache, number: int = 0, *, is_new: bool = True) -> None:
         self._spec, self._store, self._cache = spec, store, cache
+        self._must_have_state = number == 0 and not is_new
         self._state = CellState(store, number)
         self._ages: tuple[int | None, ...] = ()
         self.is_idle = False
@@ -148,6 +151,13 @@ class Cell:
         spec = self._spec
         manifest = self._state.manifest()
         about = f"{spec.layout.kind} layout, {spec.layout.cells} cells; {spec.sql}"
+        if manifest is None and self._must_have_state:
+            raise SnapshotError(
+                "the checkpoint has gone through micro-batches, but the first cell of this join finds no state in it. "
+                "It was written by another version of Crosswind, or its state is damaged, so the micro-batch was not "
+                "taken. Restart with that version, restore the folder of the checkpoint from a copy, or start with a "
+                "new checkpointLocation."
+            )
         if manifest is None:
             return Manifest(spec.identity(), about, uuid.uuid4().hex)
         if manifest.identity != spec.identity():

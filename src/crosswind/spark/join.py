@@ -93,7 +93,7 @@ def join(
     if not streaming:
         return _static(spec, frames, schema)
     check_stateful(spark, spec.layout.total)
-    keys = cell_keys(spec.layout.total, int(spark.conf.get("spark.sql.shuffle.partitions")))
+    keys = cell_keys(spec.layout.total)
     packed = [
         _packed(spec, frames, unit, keys, True).withWatermark("time", spec.delay(unit))
         for unit in range(len(spec.units))
@@ -220,7 +220,7 @@ def _packed(spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[in
 def _static(spec: JoinSpec, frames: Mapping[str, Any], schema: st.StructType) -> Any:
     """Return the join of frames that are complete: every cell is gone through in time order."""
     total = spec.layout.total
-    keys = cell_keys(total, total)
+    keys = cell_keys(total)
     packed = [_packed(spec, frames, unit, keys, False) for unit in range(len(spec.units))]
     blocks = reduce(lambda left, right: left.unionByName(right), packed)
     ordered = blocks.repartition(total, "cell").sortWithinPartitions("cell", "start", "unit")

@@ -10,7 +10,9 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
+from crosswind.errors import SnapshotError
 from crosswind.io.blocks import concat_batches, read_block, write_block
+from crosswind.spark.batch import is_first_batch
 from crosswind.spark.cache import CACHE
 from crosswind.spark.cell import Arrival, Cell, Found, Report
 from crosswind.spark.spec import JoinSpec
@@ -101,7 +103,13 @@ class CellProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Run one cell; ``counted`` is what came for it (None: a timer, and the cell may have reported already)."""
         report = counted or Report()
-        cell = Cell(self._spec, self._store, CACHE, self._keys.index(key))
+        if key not in self._keys:
+            raise SnapshotError(
+                f"the checkpoint holds state under the key {key}, which none of the {len(self._keys)} cells of this "
+                f"join has: it was written by another version of Crosswind, or with another layout. Restart with that "
+                f"one, or with a new checkpointLocation."
+            )
+        cell = Cell(self._spec, self._store, CACHE, self._keys.index(key), is_new=is_first_batch())
         now = timer_values.getCurrentWatermarkInMs()
         for query, block in result_blocks(cell.process(arrivals, now, report)):
             yield _row(key, Report(), 0, query, block)

@@ -1,7 +1,8 @@
-"""Keys for cells: integers that Spark's own hash partitioning spreads evenly.
+"""Keys for cells: integers that Spark's own hash partitioning spreads evenly, whatever the number of partitions.
 
-Spark puts the key ``k`` of n partitions into partition ``murmur3(k) mod n``. With keys 0, 1, 2
-two cells may share a partition while another stays empty; so keys are looked for that do not.
+Spark puts the key ``k`` of n partitions into partition ``murmur3(k) mod n``. That hash can be turned round: the key of
+cell 5 is the integer whose hash is 5. So cell c is in partition ``c mod n`` for every n, and a key never depends on the
+settings of a session: a query that is restarted with others finds its state.
 """
 
 from __future__ import annotations
@@ -9,34 +10,45 @@ from __future__ import annotations
 __all__ = ["cell_keys", "partition_of"]
 
 _WORD = 0xFFFFFFFF
+_SEED = 42
+_FIRST, _SECOND = 0xCC9E2D51, 0x1B873593
+_TIMES, _PLUS = 5, 0xE6546B64
+_BYTES = 4
+"""Of a key; murmur3 mixes the length in."""
+_MIXED_1, _MIXED_2 = 0x85EBCA6B, 0xC2B2AE35
 
 
 def partition_of(key: int, partitions: int) -> int:
     """Return the partition of ``partitions`` into which Spark puts the 32-bit integer ``key``."""
-    k = (key * 0xCC9E2D51) & _WORD
-    k = _rotated(k, 15) * 0x1B873593 & _WORD
-    h = _rotated(42 ^ k, 13) * 5 + 0xE6546B64 & _WORD
-    h ^= 4  # bytes in the key
-    h = (h ^ h >> 16) * 0x85EBCA6B & _WORD
-    h = (h ^ h >> 13) * 0xC2B2AE35 & _WORD
-    h ^= h >> 16
-    signed = h - (1 << 32) if h >> 31 else h
-    return signed % partitions
+    k = _rotated(key * _FIRST & _WORD, 15) * _SECOND & _WORD
+    h = (_rotated(_SEED ^ k, 13) * _TIMES + _PLUS & _WORD) ^ _BYTES
+    h = (h ^ h >> 16) * _MIXED_1 & _WORD
+    h = (h ^ h >> 13) * _MIXED_2 & _WORD
+    return _signed(h ^ h >> 16) % partitions
+
+
+def cell_keys(cells: int) -> tuple[int, ...]:
+    """Return a key for each of ``cells`` cells: cell c is in partition ``c mod n``, whatever n is."""
+    return tuple(_key_of(cell) for cell in range(cells))
+
+
+def _key_of(number: int) -> int:
+    """Return the key whose hash is ``number``: every step of :func:`partition_of`, backwards."""
+    h = (number ^ number >> 16) * _inverse(_MIXED_2) & _WORD
+    h = (h ^ h >> 13 ^ h >> 26) * _inverse(_MIXED_1) & _WORD
+    h = (h ^ h >> 16) ^ _BYTES
+    k = _rotated((h - _PLUS) * _inverse(_TIMES) & _WORD, 32 - 13) ^ _SEED
+    return _signed(_rotated(k * _inverse(_SECOND) & _WORD, 32 - 15) * _inverse(_FIRST) & _WORD)
+
+
+def _inverse(factor: int) -> int:
+    """Return what undoes a product with an odd ``factor``, in 32 bits."""
+    return pow(factor, -1, 1 << 32)
 
 
 def _rotated(word: int, bits: int) -> int:
     return (word << bits | word >> (32 - bits)) & _WORD
 
 
-def cell_keys(cells: int, partitions: int) -> tuple[int, ...]:
-    """Return a key for each of ``cells`` cells, spread over ``partitions`` in turn."""
-    found: list[list[int]] = [[] for _ in range(partitions)]
-    wanted = [len(range(p, cells, partitions)) for p in range(partitions)]
-    missing, key = sum(wanted), 0
-    while missing:
-        p = partition_of(key, partitions)
-        if len(found[p]) < wanted[p]:
-            found[p].append(key)
-            missing -= 1
-        key += 1
-    return tuple(found[cell % partitions][cell // partitions] for cell in range(cells))
+def _signed(word: int) -> int:
+    return word - (1 << 32) if word >> 31 else word
