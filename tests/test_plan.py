@@ -258,6 +258,23 @@ def test_what_is_no_interval_is_residual(where):
         assert has_residual(where, unit)
 
 
+@pytest.mark.parametrize(
+    ("expression", "may"),
+    [
+        ("R.x * 4294967296", False),
+        ("R.x * 4294967296 - 1", True),  # only below
+        ("R.x * 4294967296 + 4294967295", False),
+        ("R.x * 4294967296 + 4294967296", True),  # only above
+        ("abs(R.k)", True),
+        ("abs(R.x)", False),
+    ],
+)
+def test_what_can_leave_64_bits_is_known(expression: str, may: bool):
+    where = plan_of(f"{expression} <> S.k").queries[0].query.where
+    assert where is not None
+    assert may_overflow(where) is may
+
+
 def test_what_may_overflow_stays_where_it_is_checked():
     """A box is found by trying keys, where an overflow could not be told from a wrong answer."""
     query = parse("SELECT R.x FROM R [NOW], S [NOW] WHERE R.k * 2 < S.k", SCHEMAS, "ts")
