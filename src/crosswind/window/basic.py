@@ -7,7 +7,7 @@ again. It is the unit of expiry: tuples are released by whole basic windows.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,11 @@ from crosswind.window.vector import Layout, Vector, address, all_valid
 __all__ = ["BasicMark", "BasicWindow"]
 
 
-class BasicMark(NamedTuple):
-    """How far an open basic window was filled: tuples, their least and greatest time, whether links are in order."""
+BasicMark = tuple[int, int, int, bool]
+"""How far an open basic window was filled: tuples, their least and greatest time, whether links are in order.
 
-    length: int
-    time_min: int
-    time_max: int
-    is_ordered: bool
+Marks are made in every call for every window, so they are plain tuples.
+"""
 
 
 class _Buffer:
@@ -218,7 +216,7 @@ class BasicWindow:
 
     def mark(self) -> BasicMark:
         """Return how far it is filled, for :meth:`cut`."""
-        return BasicMark(self.length, self.time_min, self.time_max, self.links is None or self.links.is_ordered)
+        return self.length, self.time_min, self.time_max, self.links is None or self.links.is_ordered
 
     def cut(self, mark: BasicMark) -> None:
         """Forget what was appended since ``mark``: the way back when an arrival fails."""

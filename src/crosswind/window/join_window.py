@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,19 +19,9 @@ __all__ = ["Arranger", "JoinWindow", "Mark", "Resident", "Residents"]
 
 Resident = BasicWindow | Run
 
-
-class Mark(NamedTuple):
-    """A window as it was: its basic windows, how many are arranged and renewed, how many tuples were released.
-
-    ``last`` says how far the open basic window was filled, if there was one.
-    """
-
-    items: list[Resident]
-    arranged: int
-    renewed: int
-    released: int
-    last: BasicMark | None
-
+Mark = tuple[list[Resident], int, int, int, BasicMark | None]
+"""A window as it was: its basic windows, how many are arranged and renewed, how many tuples were released, and how far
+the open basic window was filled, if there was one."""
 
 _FAN_IN = 2
 """Runs of about one size that are merged into one; searches grow with the logarithm."""
@@ -358,15 +348,15 @@ class JoinWindow:
         items = self._items
         last = items[-1] if items else None
         basic = last.mark() if isinstance(last, BasicWindow) and not last.sealed else None
-        return Mark(items, self._arranged, self._renewed, self.released, basic)
+        return items, self._arranged, self._renewed, self.released, basic
 
     def cut(self, mark: Mark) -> None:
         """Be again what the window was at ``mark``; harmless if repeated, or broken off and repeated."""
         self._view = None
-        self._items, self._arranged, self._renewed, self.released = mark[:4]
+        self._items, self._arranged, self._renewed, self.released, basic = mark
         last = self._items[-1] if self._items else None
-        if isinstance(last, BasicWindow) and mark.last is not None:
-            last.cut(mark.last)
+        if isinstance(last, BasicWindow) and basic is not None:
+            last.cut(basic)
 
     def residents(self) -> Residents:
         """Return all basic windows as kernels see them, until the window next changes."""

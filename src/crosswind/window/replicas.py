@@ -9,7 +9,6 @@ first, and in how their runs are arranged.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,12 +21,8 @@ from crosswind.window.vector import Layout, Vector, address
 __all__ = ["Joint", "Replicas"]
 
 
-class ReplicasMark(NamedTuple):
-    """The copies of a window as they were, the order of the columns in each, and how far each was filled."""
-
-    copies: list[JoinWindow]
-    orders: list[tuple[int, ...]]
-    places: list[Mark]
+ReplicasMark = tuple[list[JoinWindow], list[tuple[int, ...]], list[Mark]]
+"""The copies of a window as they were, the order of the columns in each, and how far each was filled."""
 
 
 class Replicas:
@@ -107,13 +102,13 @@ class Replicas:
 
     def mark(self) -> ReplicasMark:
         """Return the window as it is, for :meth:`cut`."""
-        return ReplicasMark(self._copies, self._orders, [copy.mark() for copy in self._copies])
+        return self._copies, self._orders, [copy.mark() for copy in self._copies]
 
     def cut(self, mark: ReplicasMark) -> None:
         """Be again what the window was at ``mark``; harmless if repeated."""
         self._writing = None
-        self._copies, self._orders = mark.copies, mark.orders
-        for copy, place in zip(self._copies, mark.places, strict=True):
+        self._copies, self._orders, places = mark
+        for copy, place in zip(self._copies, places, strict=True):
             copy.cut(place)
 
     def blocks(self) -> list[Block]:

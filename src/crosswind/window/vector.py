@@ -91,6 +91,7 @@ class Vector:
     text: npt.NDArray[np.uint8] | None = None
     arrow: pa.Array | None = None
     at: int = 0
+    _nans: bool | None = None
 
     def __len__(self) -> int:
         storage = self.layout.storage
@@ -108,7 +109,9 @@ class Vector:
     @property
     def has_nans(self) -> bool:
         """Whether some value is NaN."""
-        return self.values.dtype.kind == "f" and bool(np.isnan(self.values).any())
+        if self._nans is None:  # asked for several times on the way of a tuple
+            self._nans = self.values.dtype.kind == "f" and bool(np.isnan(self.values).any())
+        return self._nans
 
     @property
     def nbytes(self) -> int:
