@@ -443,7 +443,7 @@ ENTRIES = [
     Mutant(
         "undo-without-windows",
         "live.py",
-        "        self._strategy.undo(saved.strategy)\n",
+        "        self._strategy.undo(strategy)\n",
         "",
         "tuples of a refused push stay in the windows",
         f"{UNDO}::test_a_refused_self_join_leaves_no_ghosts",
@@ -451,7 +451,7 @@ ENTRIES = [
     Mutant(
         "undo-without-outer",
         "live.py",
-        "            self._outer.undo(saved.outer)\n",
+        "            self._outer.undo(outer)\n",
         "            pass\n",
         "a refused tuple of a LEFT JOIN comes out unmatched",
         f"{UNDO}::test_a_refused_tuple_of_an_outer_join_does_not_come_out_alone",
@@ -459,16 +459,16 @@ ENTRIES = [
     Mutant(
         "undo-without-watermarks",
         "live.py",
-        "saved.watermarks, strict=True):\n            mark.value = value",
-        "saved.watermarks, strict=True):\n            mark.value = max(mark.value, value)",
+        "watermarks, strict=True):\n            mark.value = value",
+        "watermarks, strict=True):\n            mark.value = max(mark.value, value)",
         "after a refused push the next valid tuple is late",
         f"{UNDO}::test_a_refused_push_does_not_move_the_watermark test_faults.py",
     ),
     Mutant(
         "undo-without-counters",
         "live.py",
-        "vars(self).update(saved.attributes)",
-        "vars(self).update({k: v for k, v in saved.attributes.items() if k != '_tuples_in'})",
+        "vars(self).update(attributes)",
+        "vars(self).update({k: v for k, v in attributes.items() if k != '_tuples_in'})",
         "tuples of a call that was interrupted are counted",
         "test_faults.py::test_a_subscriber_that_raises_refuses_the_batch",
     ),

@@ -7,7 +7,7 @@ import time as clock
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self
+from typing import Any, Generic, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -489,11 +489,12 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
     # -- all or nothing --------------------------------------------------------
 
     def _save(self) -> _Saved:
-        attributes = dict(vars(self))
+        attributes = vars(self).copy()
         outer = None if self._outer is None else self._outer.save()
         marks = [mark.value for mark in self._watermarks.values()]
-        saved = _Saved(attributes, self._strategy.save(), outer, marks, self._latencies.count)
-        self._work_on_copies()
+        saved = attributes, self._strategy.save(), outer, marks, self._latencies.count
+        if self._counted or self._ordered is not None:
+            self._work_on_copies()
         return saved
 
     def _work_on_copies(self) -> None:
@@ -506,13 +507,14 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
 
     def _undo(self, saved: _Saved) -> None:
         """Put back what was there before the call."""
-        vars(self).update(saved.attributes)
-        self._strategy.undo(saved.strategy)
-        if self._outer is not None and saved.outer is not None:
-            self._outer.undo(saved.outer)
-        for mark, value in zip(self._watermarks.values(), saved.watermarks, strict=True):
+        attributes, strategy, outer, watermarks, calls = saved
+        vars(self).update(attributes)
+        self._strategy.undo(strategy)
+        if self._outer is not None and outer is not None:
+            self._outer.undo(outer)
+        for mark, value in zip(self._watermarks.values(), watermarks, strict=True):
             mark.value = value
-        self._latencies.cut(saved.calls)
+        self._latencies.cut(calls)
         self._make_makers()
 
     def _return(self) -> None:
@@ -529,7 +531,11 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
     def _settle(self) -> Results:
         """Join what the watermarks now allow, then release what they no longer need."""
         marks = [self._watermarks[unit.stream.name].value for unit in self._plan.units]
-        results = self._join_in_order(marks) if self._counted else self._completed()
+        results: Results = []
+        if self._counted:
+            results = self._join_in_order(marks)
+        elif isinstance(self._strategy, Routes):
+            results = self._completed()
         if self._outer is not None:
             results += self._close(self._outer, marks)
         self._expire(marks)
@@ -712,14 +718,9 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         """Return the results of each query as users get them."""
 
 
-class _Saved(NamedTuple):
-    """What a call may change: attributes that are replaced, and marks of what is changed in place."""
-
-    attributes: dict[str, Any]
-    strategy: Any
-    outer: Any
-    watermarks: list[int]
-    calls: int
+_Saved = tuple[dict[str, Any], Any, Any, list[int], int]
+"""What a call may change: attributes that are replaced, and marks of what is changed in place: of the strategy, of
+outer joins, of the watermarks, and how many calls there were."""
 
 
 def _more(counts: dict[str, int], stream: str, count: int) -> dict[str, int]:

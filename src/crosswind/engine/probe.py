@@ -180,6 +180,7 @@ class Searcher:
         self._dimensions = search.dimensions
         self._checks = self._spec.condition != And(())
         self._slots = search.slots_at
+        self._known: dict[tuple[bool, bool], Any] = {}
         self._window_slots = slice(self._spec.skip, self._spec.skip + len(self._spec.window))
         self._place = search
         self._index = index
@@ -375,8 +376,14 @@ class Searcher:
         from crosswind.kernel.emit import Facts
 
         nulls, nans = residents.facts(self._window_slots.start, self._window_slots.stop)
-        own = [block.columns[k] for k in self._slots]
-        return Facts(nulls or any(c.has_nulls for c in own), nans or any(c.has_nans for c in own))
+        for k in self._slots:
+            column = block.columns[k]
+            nulls = nulls or column.valid is not None
+            nans = nans or column.has_nans
+        known = self._known.get((nulls, nans))
+        if known is None:
+            known = self._known[nulls, nans] = Facts(nulls, nans)
+        return known
 
     def _pair_table(self, block: Block, bounds: Bounds | None = None) -> npt.NDArray[np.int64]:
         """Return the addresses of bounds (if they are to be checked) and slots of the probing tuples."""
