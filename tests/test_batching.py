@@ -82,6 +82,7 @@ def test_whatever_waits_is_taken_up_to_the_limit():
     assert len(backlog) == 7
     assert [numbers(backlog.take()) for _ in range(3)] == [[0, 1, 2], [3, 4, 5], [6]]
     assert backlog.take() is None
+    assert len(backlog) == 0, "producers would be held up"
     assert not backlog
 
 

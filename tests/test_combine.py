@@ -82,6 +82,18 @@ def test_terms_whose_windows_are_too_short_lose_their_bit(seed: int):
         assert left == wanted, f"seed {seed}, combination {k}: {known}"
 
 
+@pytest.mark.parametrize("row", [1, 2], ids=["basic window", "place in it"])
+def test_groups_differ_by_one_number(row: int):
+    """So many that some meet in the table, by which they are looked for, all different in one number only."""
+    count = 500
+    cells = np.zeros((5, count), dtype=np.int64)
+    cells[row] = range(count)
+    table = np.empty(512, dtype=np.int64)
+    want, group_of, order, starts = (np.arange(count + 1, dtype=np.int64) for _ in range(4))
+    groups = follow_kernels().group(cells, want, count, np.array([0]), count, table, group_of, order, starts)
+    assert groups == count
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_groups_have_the_same_members(seed: int):
     rng = seeds.chance(seed)

@@ -106,6 +106,20 @@ def test_time_order_with_what_did_not_match():
     assert any(row["s"] is None for row in rows)
 
 
+def test_tuples_of_both_streams_of_a_full_join_come_out():
+    sql = (
+        "SELECT orders.id, payments.order_id FROM orders [RANGE 15 MINUTES] "
+        "FULL JOIN payments [RANGE 15 MINUTES] ON payments.order_id = orders.id"
+    )
+    with cw.open(sql, SCHEMAS) as join:
+        join.push("orders", {"ts": [minutes(0), minutes(1)], "id": [1, 2]})
+        met = join.push("payments", {"ts": [minutes(0), minutes(1)], "order_id": [2, 3]})
+        alone = join.finish()
+    assert met.to_pylist() == [{"id": 2, "order_id": 2}]
+    rows = sorted(alone.to_pylist(), key=str)
+    assert rows == [{"id": 1, "order_id": None}, {"id": None, "order_id": 3}]
+
+
 def test_state_is_let_go():
     with cw.open(UNPAID, SCHEMAS, basic_window=64) as join:
         held = []

@@ -317,7 +317,7 @@ ENTRIES = [
         '"full": (0, 1)',
         '"full": (0,)',
         "tuples of the right stream of a FULL JOIN do not come out",
-        "spark/test_state.py::test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are",
+        "test_outer.py::test_tuples_of_both_streams_of_a_full_join_come_out",
     ),
     Mutant(
         "semi-gives-the-rest",
@@ -501,9 +501,10 @@ ENTRIES = [
         "unmatched.py",
         "self.serial, self._shelves = mark.serial, mark.shelves",
         "self._shelves = mark.shelves",
-        "after a refused push serial numbers have a gap, and matches are noted for others",
+        "after a refused push serial numbers have a gap",
         f"{UNDO}::test_a_refused_tuple_of_an_outer_join_does_not_come_out_alone "
         f"{UNDO}::test_refused_pushes_change_nothing_that_comes_after",
+        equivalent="a gap begins a new shelf, and tuples are looked for by the number that each of them carries",
     ),
     Mutant(
         "second-try-not-taken-back",
