@@ -69,8 +69,8 @@ soak: setup  ## On Spark for long: flat memory, exact output, 20 kills: make soa
 bench: setup  ## Measure it here: make bench [BENCH="all --quick"]
 	@.venv/bin/crosswind bench $(BENCH)
 
-bench-beside: setup  ## Measure another commit and this tree in turns: make bench-beside OLD=main~20 [BENCH="replay latency"]
-	@scripts/bench-beside $(OLD) $(filter-out all,$(BENCH))
+bench-beside: setup  ## Measure another commit and this tree in turns: make bench-beside OLD=main~5
+	@.venv/bin/python scripts/bench-beside $(OLD)
 
 lock: setup  ## Write the lock files anew: make lock [UPGRADE=1]
 	@scripts/lock $(if $(UPGRADE),--upgrade)
