@@ -30,7 +30,7 @@ test: setup  ## Run the tests: make test [SEED=any]
 		.venv/bin/python -m pytest -q $(PYTEST_ARGS)
 
 processors: setup  ## Run the tests of kernels, compiled for processors that can do less
-	@.venv/bin/python -m tests.processors
+	@PYTEST_ADDOPTS="$(PYTEST_ARGS)" .venv/bin/python -m tests.processors
 
 cold: setup  ## Run the tests of kernels and of what a query means with nothing compiled before
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; CROSSWIND_CACHE_DIR="$$folder" .venv/bin/python -m pytest -q \
