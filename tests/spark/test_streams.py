@@ -251,8 +251,22 @@ def test_state_under_other_keys_is_refused(begun, tmp_path, monkeypatch):
     assert len(written(tmp_path, joined(begun).schema)) == 4
 
 
-def test_a_first_micro_batch_without_tuples_leaves_state(tmp_path):
-    """Or the join could not tell, in the second one, whether its state was lost."""
+def test_a_join_may_get_its_first_tuples_late(tmp_path):
+    """Micro-batches in which only another part of the query had something to do are no loss of state."""
+    feeds = {name: Feed(tmp_path / f"in-{name}", SCHEMA) for name in ("R", "S", "T")}
+
+    def both() -> object:
+        return joined({name: feeds[name] for name in ("R", "S")}, CROSS).union(feeds["T"].frame())
+
+    for number, names in enumerate(("T", "T", "RST", "RST")):
+        for name in names:
+            feeds[name].add(batch((number, 5 + number)))
+        run_to_end(both(), tmp_path)
+    rows = [(x, a) for x in (2, 3) for a in (2, 3)] + [(number, 5 + number) for number in range(4)]
+    assert pairs(written(tmp_path, both().schema)) == sorted(rows)
+
+
+def test_a_first_micro_batch_may_bring_nothing_to_join(tmp_path):
     feeds = {name: Feed(tmp_path / f"in-{name}", SCHEMA) for name in ("R", "S")}
 
     def some() -> object:

@@ -85,14 +85,17 @@ class Cell:
     cache : JoinCache
         Joins that this process kept.
     number : int
-        Which cell it is. The first one hears of every micro-batch with tuples, so it has state from the first one on.
-    is_new : bool
-        Whether this may be the first micro-batch. If not, a join without state has lost it.
+        Which cell it is, for errors.
+    hears_all : bool
+        Whether it hears of every micro-batch with tuples of this join. Then it has state as soon as there is a
+        watermark, and if it finds none, that was lost.
     """
 
-    def __init__(self, spec: JoinSpec, store: Store, cache: JoinCache, number: int = 0, *, is_new: bool = True) -> None:
+    def __init__(
+        self, spec: JoinSpec, store: Store, cache: JoinCache, number: int = 0, *, hears_all: bool = False
+    ) -> None:
         self._spec, self._store, self._cache = spec, store, cache
-        self._must_have_state = number == 0 and not is_new
+        self._hears_all = hears_all
         self._state = CellState(store, number)
         self._ages: tuple[int | None, ...] = ()
         self.is_idle = False
@@ -111,7 +114,7 @@ class Cell:
         spec = self._spec
         watermark = spec.watermark(milliseconds)
         began = clock.perf_counter()
-        manifest = self._manifest()
+        manifest = self._manifest(watermark)
         before = (manifest.window_tuples, manifest.nbytes)
         if not arrivals and manifest.watermark == watermark:  # nothing for it, or a timer: it has just been here
             self.is_idle = True
@@ -147,13 +150,13 @@ class Cell:
 
     # -- before --------------------------------------------------------------
 
-    def _manifest(self) -> Manifest:
+    def _manifest(self, watermark: int) -> Manifest:
         spec = self._spec
         manifest = self._state.manifest()
         about = f"{spec.layout.kind} layout, {spec.layout.cells} cells; {spec.sql}"
-        if manifest is None and self._must_have_state:
+        if manifest is None and self._hears_all and watermark > INT64_MIN:
             raise SnapshotError(
-                "the checkpoint has gone through micro-batches, but the first cell of this join finds no state in it. "
+                "the checkpoint has a watermark, but the first cell of this join finds no state in it. "
                 "It was written by another version of Crosswind, or its state is damaged, so the micro-batch was not "
                 "taken. Restart with that version, restore the folder of the checkpoint from a copy, or start with a "
                 "new checkpointLocation."

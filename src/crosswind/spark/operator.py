@@ -12,7 +12,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from crosswind.errors import SnapshotError
 from crosswind.io.blocks import concat_batches, read_block, write_block
-from crosswind.spark.batch import is_first_batch
 from crosswind.spark.cache import CACHE
 from crosswind.spark.cell import Arrival, Cell, Found, Report
 from crosswind.spark.spec import JoinSpec
@@ -109,7 +108,8 @@ class CellProcessor(StatefulProcessor):
                 f"join has: it was written by another version of Crosswind, or with another layout. Restart with that "
                 f"one, or with a new checkpointLocation."
             )
-        cell = Cell(self._spec, self._store, CACHE, self._keys.index(key), is_new=is_first_batch())
+        number = self._keys.index(key)
+        cell = Cell(self._spec, self._store, CACHE, number, hears_all=number == 0)
         now = timer_values.getCurrentWatermarkInMs()
         for query, block in result_blocks(cell.process(arrivals, now, report)):
             yield _row(key, Report(), 0, query, block)

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from crosswind.io.blocks import read_block, write_block
-from crosswind.spark.batch import is_first_batch
 from crosswind.spark.route import Routed, Router, needed_columns
 from crosswind.spark.spec import JoinSpec, widen
 
@@ -73,8 +72,6 @@ class Pack:
                 waiting, rows = [], 0
         if rows:
             yield self._pack(waiting)
-        elif self._streaming and is_first_batch():
-            yield self._packed(Routed([], 0, 0, None))  # so that there is state from the first micro-batch on
 
     def _router(self) -> Router:
         key = (self._spec.identity(), self._unit)
