@@ -288,6 +288,14 @@ ENTRIES = [
         f"{STATE}::test_progress_adds_up_cells_and_all",
     ),
     Mutant(
+        "lost-state-unnoticed",
+        "cell.py",
+        "if manifest is None and self._hears_all and watermark > INT64_MIN:",
+        "if manifest is None and self._hears_all and watermark > INT64_MAX:",
+        "a join whose state is lost goes on with empty windows",
+        f"{STATE}::test_lost_state_is_noticed_by_the_cell_that_hears_of_everything",
+    ),
+    Mutant(
         "keys-collide",
         "partition.py",
         "h = (h ^ h >> 13 ^ h >> 26) * _inverse(_MIXED_1) & _WORD",

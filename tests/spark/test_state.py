@@ -177,6 +177,16 @@ def test_nothing_is_written_before_all_results_are_taken():
     assert len(cache) == 0, "a join that was left half-way is not used again"
 
 
+def test_lost_state_is_noticed_by_the_cell_that_hears_of_everything():
+    spec = make_spec(BAND, SCHEMAS, layout="range", cells=2)
+    with pytest.raises(cw.SnapshotError, match="first cell of this join finds no state"):
+        feed(Cell(spec, DictStore(), JoinCache(), hears_all=True), 109, R=batch((1, 200)))
+    feed(Cell(spec, DictStore(), JoinCache(), 1), 109, R=batch((1, 200)))  # others may hear of something late
+    store = DictStore()
+    feed(Cell(spec, store, JoinCache(), hears_all=True), R=batch((1, 1)))
+    feed(Cell(spec, store, JoinCache(), hears_all=True), 109, R=batch((1, 200)))
+
+
 def test_state_of_another_join_is_refused():
     store = DictStore()
     feed(Cell(make_spec(BAND, SCHEMAS, layout="range", cells=2), store, JoinCache()), R=batch((1, 1)))
