@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import pyarrow as pa
 import pytest
 
 import crosswind as cw
+from tests.failed_pushes import raise_at_line
 from tests.faults import R, Scenario, check, scenarios
 
 SCENARIOS = list(scenarios())
 SCHEMAS = {"R": R, "S": R}
+WORKERS_END_S = 20
 BAND = "SELECT R.x AS a, S.x AS b FROM R [RANGE 9], S [RANGE 9] WHERE R.x BETWEEN S.x - 2 AND S.x + 2"
 
 
@@ -216,3 +219,22 @@ def test_a_tuple_without_a_partner_that_overflows_is_set_aside():
         assert sorted(found["y"].to_pylist()) == [12, 16]
         assert join.stats.rejected == {"R": 1, "S": 0}
         assert join.finish().num_rows == 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("count", range(8))
+def test_workers_of_a_join_that_is_gone_end_though_it_is_interrupted(count, monkeypatch):
+    monkeypatch.setattr("crosswind.engine.cell.ALONE", 0)  # workers get the smallest probe
+    before = set(threading.enumerate())
+    join = cw.open(BAND, SCHEMAS, engine="cell", workers=2)
+    join.push("R", batch([1], [1]))
+    join.push("S", batch([1], [1]))
+    workers = set(threading.enumerate()) - before
+    assert workers
+    with raise_at_line(count, KeyboardInterrupt) as where:
+        del join
+        gc.collect()
+    assert where, "nothing was interrupted"
+    for worker in workers:
+        worker.join(WORKERS_END_S)
+    assert not any(worker.is_alive() for worker in workers), where

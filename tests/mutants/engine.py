@@ -574,4 +574,12 @@ ENTRIES = [
         "a join goes on with half of a snapshot",
         "test_damage.py::test_a_restore_that_breaks_off_leaves_no_trace",
     ),
+    Mutant(
+        "workers-of-a-lost-join-stay",
+        "workers.py",
+        "for _ in range(2):  # an interrupt may fall",
+        "for _ in range(1):  # an interrupt may fall",
+        "threads of a join that is gone wait for ever, if an interrupt falls into its end",
+        "test_faults.py::test_workers_of_a_join_that_is_gone_end_though_it_is_interrupted",
+    ),
 ]

@@ -110,7 +110,8 @@ class Crew:
         self._failures: list[str] = []
         self._threads: list[threading.Thread] = []
         self._started = 0
-        weakref.finalize(self, _stop, self._kernels, self.flags, self._events)
+        for _ in range(2):  # an interrupt may fall into one of them, and nobody would try again
+            weakref.finalize(self, _stop, self._kernels, self.flags, self._events)
 
     def _link(self, lane: Sequence[tuple[int, int]], ring: int) -> tuple[int, int]:
         """Put rings between the workers of a lane, and one before the first; return that one and its event."""
