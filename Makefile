@@ -63,7 +63,7 @@ test-spark-versions: setup  ## A small suite with each minor version of PySpark:
 soak: setup  ## On Spark for long: flat memory, exact output, 20 kills: make soak SECONDS=1800 KILLS=20
 	@.venv/bin/python -m pytest -q -m long tests
 	@.venv/bin/python -m tests.spark.killing --kills $(KILLS) --seed $(SEED)
-	@.venv/bin/python -m tests.spark.killing --kills $(KILLS) --seed $(SEED) --master "local-cluster[2,1,1024]" --what executor worker
+	@.venv/bin/python -m tests.spark.killing --kills $(KILLS) --seed $(SEED) --master "local-cluster[2,1,1024]" --pipeline plain "join after join" --what executor worker
 	@.venv/bin/python -m tests.spark.soak --seconds $(SECONDS) --seed $(SEED)
 
 bench: setup  ## Measure it here: make bench [BENCH="all --quick"]

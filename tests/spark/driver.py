@@ -1,7 +1,7 @@
-"""A streaming join in a process of its own, made to be killed: ``python -m tests.spark.driver FOLDER MASTER``.
+"""A pipeline in a process of its own, to be killed: ``python -m tests.spark.driver FOLDER MASTER NAME PARTITIONS``.
 
-It reads the files in ``FOLDER/in-R`` and ``FOLDER/in-S``, one of each a micro-batch, writes results to
-``FOLDER/out``, goes on from ``FOLDER/checkpoint``, and ends when all files are joined.
+It reads the files in ``FOLDER/in-R`` and so on, one of each a micro-batch, writes results to ``FOLDER/out``, goes on
+from ``FOLDER/checkpoint``, and ends when all files are joined.
 """
 
 from __future__ import annotations
@@ -15,33 +15,30 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import crosswind as cw
+from tests.spark.pipelines import PIPELINES, SCHEMA, STREAMS
 from tests.spark.session import options
 
-SQL = """
-SELECT R.n AS n, S.n AS m FROM R [RANGE 20 SECONDS], S [RANGE 10 SECONDS]
-WHERE R.x BETWEEN S.x - 2 AND S.x + 2
-"""
-SCHEMA = "n long, x double, ts timestamp"
-LATENESS = "5 seconds"
-CELLS = 3
 
-
-def main(folder: Path, master: str) -> None:
-    """Join until there is no more input."""
+def main(folder: Path, master: str, name: str, partitions: str) -> None:
+    """Run until there is no more input."""
     scratch = Path(tempfile.mkdtemp(prefix="crosswind-driver-"))
-    workers = {f"spark.executorEnv.{name}": os.environ[name] for name in ("PYTHONPATH", "CROSSWIND_CACHE_DIR")}
-    spark = SparkSession.builder.master(master).config(map={**options(scratch), **workers}).getOrCreate()
+    settings = options(scratch) | {"spark.sql.shuffle.partitions": partitions}
+    settings |= {f"spark.executorEnv.{key}": os.environ[key] for key in ("PYTHONPATH", "CROSSWIND_CACHE_DIR")}
+    spark = SparkSession.builder.master(master).config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
+    schema = ", ".join(
+        f"{column} {kind}" for column, kind in zip(SCHEMA.names, ("long", "int", "timestamp"), strict=True)
+    )
     frames = {
-        name: spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / f"in-{name}"))
-        for name in ("R", "S")
+        stream: spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / f"in-{stream}"))
+        for stream in STREAMS
     }
-    joined = cw.spark.join(SQL, frames, lateness=LATENESS, layout="range", cells=CELLS)
-    writer = joined.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    live = PIPELINES[name].live(frames)
+    writer = live.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     cw.spark.wait(writer.trigger(availableNow=True).start(str(folder / "out")))
     spark.stop()
     shutil.rmtree(scratch, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -52,6 +52,9 @@ def as_streams(
     lateness: Mapping[str, int],
     rng: random.Random,
     parts: int,
+    lag: int = 0,
+    *,
+    by_previous: bool = False,
 ) -> Streams:
     """Cut ``tables`` into micro-batches; ``lateness`` is in ticks of their time columns.
 
@@ -64,14 +67,14 @@ def as_streams(
     extra = 1 if "ROWS" in sql else 0  # so that the tuple that pushes is itself held
     lateness_ms = {name: _milliseconds(lateness[name] + extra, kinds[name]) for name in tables}
     batches = {name: cut(table, rng, parts) for name, table in tables.items()}
-    dropped = dropped_by_spark(batches, times, lateness_ms)
+    dropped = dropped_by_spark(batches, times, lateness_ms, lag, by_previous=by_previous)
     known = [t for name in tables for t in milliseconds_of(tables[name].column(times[name])) if t is not None]
     if any(abs(t) > WATERMARK_MS_MAX for t in known):
         raise NotInSparkError("a time beyond Spark's watermark, which counts microseconds in 64 bits")
     if extra:
         end = max(0, *(math.floor(t) for t in known)) + 1 if known else 1
         for name, table in tables.items():
-            batches[name].append(flush_row(table, times[name], end + lateness_ms[name]))
+            batches[name].append(flush_row(table, times[name], end + lateness_ms[name] + lag))
     spelled = {name: f"{ms} milliseconds" if ticks_per_second(kinds[name]) else ms for name, ms in lateness_ms.items()}
     rejected = sum(table.column(times[name]).null_count for name, table in tables.items())
     return Streams(batches, spelled, dropped, rejected)
@@ -93,7 +96,14 @@ def stream_rows(
     restarts = rng.choice([0, 0, 1]) if parts > 1 else 0
     with tempfile.TemporaryDirectory(prefix="crosswind-stream-") as folder:
         done = join_streams(
-            sql, streams.batches, Path(folder), restarts, time=time, lateness=streams.lateness, **options
+            sql,
+            streams.batches,
+            Path(folder),
+            restarts,
+            time=time,
+            lateness=streams.lateness,
+            event_time=None,
+            **options,
         )
     assert done.total("results") == done.table.num_rows
     assert done.total("rejected") == streams.rejected
@@ -111,10 +121,13 @@ def cell_rows(
 ) -> tuple[pa.Table, dict[str, set[int]]]:
     """Return the join in the simulation of Spark, and by stream the rows that must be dropped."""
     given, widened = _in_spark(tables, times, lateness)
-    streams = as_streams(sql, given, times, widened, rng, rng.choice([1, 2, 5, 20]))
+    lag, by_previous = rng.choice([(0, False), (0, True), (1, False), (700, False)])
+    parts = rng.choice([1, 2, 5, 20])
+    streams = as_streams(sql, given, times, widened, rng, parts, lag, by_previous=by_previous)
     schemas = {name: table.schema for name, table in given.items()}
     cache_bytes = rng.choice([0, 10_000, 1 << 30])
-    spec = make_spec(sql, schemas, time=time, lateness=streams.lateness, cache_bytes=cache_bytes, **options)
+    clock = {"lateness": streams.lateness, "lag": lag, "by_previous": by_previous}
+    spec = make_spec(sql, schemas, time=time, cache_bytes=cache_bytes, **clock, **options)
     done = join_simulated(spec, streams.batches, rng, rng.choice([CALM, Trouble()]))
     if is_outer(sql):  # what did not match waits until its window has closed
         done.close_windows()

@@ -220,17 +220,23 @@ def flush_row(table: pa.Table, time: str, milliseconds: int) -> pa.Table:
 
 
 def dropped_by_spark(
-    batches: Mapping[str, list[pa.Table]], times: Mapping[str, str], lateness_ms: Mapping[str, int]
+    batches: Mapping[str, list[pa.Table]],
+    times: Mapping[str, str],
+    lateness_ms: Mapping[str, int],
+    lag_ms: int = 0,
+    *,
+    by_previous: bool = False,
 ) -> dict[str, set[int]]:
-    """Return by stream the rows that are behind Spark's watermark, numbered over all batches.
+    """Return by stream the rows that are late, numbered over all batches.
 
-    The watermark of a micro-batch is the least over the streams of (greatest time seen before, in whole
-    milliseconds, minus lateness), never goes back, and is nothing until it is positive.
+    Spark's watermark of a micro-batch is the least over the streams of (greatest time seen before, in whole
+    milliseconds, minus lateness and lag), never goes back, and is nothing until it is positive. That of the join is
+    ``lag_ms`` later. ``by_previous``: it is that of the micro-batch before, and late is what is equal, too.
     """
     seen = dict.fromkeys(batches, 0)
     dropped: dict[str, set[int]] = {name: set() for name in batches}
     start = dict.fromkeys(batches, 0)
-    watermark = 0
+    watermark = previous = 0
     for number in range(max(len(parts) for parts in batches.values())):
         highs = {}
         for name, parts in batches.items():
@@ -238,12 +244,15 @@ def dropped_by_spark(
                 continue
             values = milliseconds_of(parts[number].column(times[name]))
             known = [t for t in values if t is not None]
-            if watermark > 0:
-                dropped[name] |= {start[name] + i for i, t in enumerate(values) if t is not None and t < watermark}
+            late_before = watermark + lag_ms
+            if by_previous and previous > 0:
+                dropped[name] |= {start[name] + i for i, t in enumerate(values) if t is not None and t <= previous}
+            elif watermark > 0 and not by_previous:
+                dropped[name] |= {start[name] + i for i, t in enumerate(values) if t is not None and t < late_before}
             if known:
-                highs[name] = int(max(known) // 1) - lateness_ms[name]
+                highs[name] = int(max(known) // 1) - lateness_ms[name] - lag_ms
             start[name] += len(values)
         for name, high in highs.items():
             seen[name] = max(seen[name], high)
-        watermark = max(watermark, min(seen.values()))
+        previous, watermark = watermark, max(watermark, min(seen.values()))
     return dropped

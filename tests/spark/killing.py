@@ -1,12 +1,11 @@
 """Drivers, executors and Python workers killed in mid-batch, and the proof that nothing was lost or doubled.
 
-``python -m tests.spark.killing --kills 20 --seed 1`` kills twenty times in a row.
+``python -m tests.spark.killing --kills 20 --seed 1`` kills twenty times, in several pipelines one after the other.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import os
 import random
 import signal
@@ -14,69 +13,60 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from tests.conftest import KERNEL_CACHE, ROOT, use_kernel_cache
-from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
 from tests.spark.frames import Feed, written
+from tests.spark.pipelines import PIPELINES, SCHEMA, expected, random_batches, rows
 
 DRIVER, EXECUTOR, WORKER = "driver", "executor", "worker"
-LOCAL = "local[2,4]"
-"""Two cores; a task may fail four times."""
-CLUSTER = "local-cluster[2,1,1024]"
+LOCAL = ("local[2,4]", "local[1,4]", "local[3,4]")
+"""Some cores, other ones at every start; a task may fail four times."""
+CLUSTER = ("local-cluster[2,1,1024]",)
 """A master and two workers, each with an executor process of its own."""
 SECONDS_MAX = 240
 """For one micro-batch, or for a start, on a busy machine."""
-START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
-SCHEMA = pa.schema([("n", pa.int64()), ("x", pa.float64()), ("ts", pa.timestamp("us", "UTC"))])
+PARTITIONS = (2, 3, 1, 5)
+"""Of the session, other ones at every start: those of the checkpoint hold."""
+KILLED = ("plain", "left after", "rows", "many queries", "join after join", "aggregate before")
 
 
-def feed(folder: Path, rounds: int, rows: int, seed: int) -> dict[str, pa.Table]:
-    """Write ``rounds`` files a stream, out of order by up to 5 seconds; return all tuples."""
-    rng = random.Random(f"killing {seed}")
-    tables = {}
-    for name in ("R", "S"):
-        source, parts = Feed(folder / f"in-{name}", SCHEMA), []
-        for k in range(rounds):
-            numbers = range(k * rows, (k + 1) * rows)
-            times = [START + dt.timedelta(seconds=4 * k + rng.uniform(-2.5, 2.5)) for _ in numbers]
-            values = [rng.uniform(0, 200) for _ in numbers]
-            parts.append(pa.table({"n": pa.array(numbers, pa.int64()), "x": values, "ts": times}, schema=SCHEMA))
-            source.add(parts[-1])
-        tables[name] = pa.concat_tables(parts)
-    return tables
+def feed(folder: Path, batches: Mapping[str, list[pa.Table]]) -> None:
+    """Write a file for each batch."""
+    for stream, parts in batches.items():
+        source = Feed(folder / f"in-{stream}", SCHEMA)
+        for part in parts:
+            source.add(part)
 
 
-def check_output(folder: Path, tables: dict[str, pa.Table], note: str) -> int:
-    """Compare what was written with the oracle; return the number of rows."""
-    roles = (
-        Role("R", "R", Window("range", Fraction(20))),
-        Role("S", "S", Window("range", Fraction(10))),
-    )
-    outputs = (Output("n", 0, "n"), Output("m", 1, "n"))
-    expected = expected_rows(Join(roles, tables, "R.x BETWEEN S.x - 2 AND S.x + 2", outputs))
-    assert expected, "a check that cannot fail"
-    assert_same(expected, written(folder, "n long, m long"), note)
-    return len(expected)
+def check_output(folder: Path, name: str, batches: Mapping[str, list[pa.Table]]) -> int:
+    """Compare what was written with what Spark's batch SQL gives; return the number of rows."""
+    wanted = expected(PIPELINES[name], batches)
+    assert wanted.num_rows, "a check that cannot fail"
+    assert rows(written(folder, from_arrow_schema(wanted.schema))) == rows(wanted), name
+    return wanted.num_rows
 
 
 class Victim:
-    """The driver program under ``master``, started again whenever it is killed."""
+    """The driver program of a pipeline, started again whenever it is killed, with other settings."""
 
-    def __init__(self, folder: Path, master: str) -> None:
-        self.folder, self._master = folder, master
+    def __init__(self, folder: Path, masters: Sequence[str], name: str) -> None:
+        self.folder, self._name = folder, name
+        self._settings = zip(cycle(masters), cycle(PARTITIONS), strict=False)
         self._seen: set[int] = set()
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        master, partitions = next(self._settings)
         with (self.folder / "driver.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "tests.spark.driver", str(self.folder), self._master],
+                [sys.executable, "-m", "tests.spark.driver", str(self.folder), master, self._name, str(partitions)],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": path},
                 stdin=subprocess.DEVNULL,
@@ -156,9 +146,9 @@ class Victim:
                 kill(pid)
 
 
-def run_with_kills(folder: Path, master: str, kills: Sequence[str], rng: random.Random) -> int:
-    """Run the driver to its end through ``kills``; return how many happened."""
-    victim, happened, after = Victim(folder, master), 0, 0
+def run_with_kills(folder: Path, masters: Sequence[str], name: str, kills: Sequence[str], rng: random.Random) -> int:
+    """Run a pipeline to its end through ``kills``; return how many happened."""
+    victim, happened, after = Victim(folder, masters, name), 0, 0
     try:
         for what in kills:
             if not victim.wait_for_batch(after):
@@ -231,21 +221,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.spark.killing", description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--master", default=LOCAL)
+    parser.add_argument("--master", nargs="*", default=LOCAL, help="one after the other, at every start the next")
     parser.add_argument("--what", nargs="*", default=[DRIVER, DRIVER, WORKER], help="driver, executor, worker")
+    parser.add_argument("--pipeline", nargs="*", default=KILLED, help=f"of {', '.join(PIPELINES)}")
     options = parser.parse_args(arguments)
     use_kernel_cache(ROOT / ".pytest_cache" / "d" / KERNEL_CACHE)
     rng = random.Random(options.seed)
-    kills = [rng.choice(options.what) for _ in range(options.kills)]
-    with tempfile.TemporaryDirectory(prefix="crosswind-killing-") as name:
-        folder = Path(name)
-        tables = feed(folder, rounds=2 * options.kills + 5, rows=60, seed=options.seed)
+    missed = 0
+    for number, name in enumerate(options.pipeline):  # the kills are spread over the pipelines
+        share = (options.kills + number) // len(options.pipeline)
+        missed += share - _kill(name, [rng.choice(options.what) for _ in range(share)], options.master, rng)
+    return int(missed > 0)
+
+
+def _kill(name: str, kills: Sequence[str], masters: Sequence[str], rng: random.Random) -> int:
+    """Run one pipeline through ``kills``; return how many happened."""
+    with tempfile.TemporaryDirectory(prefix="crosswind-killing-") as path:
+        folder, batches = Path(path), random_batches(rng, 2 * len(kills) + 3)
+        feed(folder, batches)
         began = time.monotonic()
-        happened = run_with_kills(folder, options.master, kills, rng)
-        rows = check_output(folder, tables, f"seed {options.seed}")
-    seconds = time.monotonic() - began
-    print(f"{happened} kills ({', '.join(kills)}) in {seconds:.0f} s; {rows} rows, none lost, none doubled")
-    return int(happened < options.kills)
+        happened = run_with_kills(folder, masters, name, kills, rng)
+        count, seconds = check_output(folder, name, batches), time.monotonic() - began
+    what = ", ".join(kills)
+    print(f"{name}: {happened} kills ({what}) in {seconds:.0f} s; {count} rows, none lost, none doubled", flush=True)
+    return happened
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ def make_spec(
     index: str = "auto",
     cache_bytes: int = CACHE_BYTES,
     hot: Sequence[int] = (),
+    lag: int = 0,
+    by_previous: bool = False,
 ) -> JoinSpec:
     """Return what ``crosswind.spark.join`` would send to workers."""
     plan, sources = unit_plan(parse_queries(sql, dict(schemas), time=time))
@@ -55,7 +57,8 @@ def make_spec(
     chosen = choose_layout(plan, layout, cells, cores=2)
     if hot:
         chosen = chosen.with_hot(hot, 4)
-    return JoinSpec(plan, chosen, sources, tuple(ticks[unit] for unit in units), index, cache_bytes)
+    spans = tuple(ticks[unit] for unit in units)
+    return JoinSpec(plan, chosen, sources, spans, index, cache_bytes, lag=lag, by_previous=by_previous)
 
 
 class DictStore:
@@ -154,7 +157,7 @@ class Simulation:
 
     def close_windows(self) -> None:
         """Let the watermark pass everything, as if tuples of a far future had come."""
-        self.watermark = FAR_FUTURE_MS
+        self.watermark = FAR_FUTURE_MS - self.spec.lag
         self.settle()
 
     def table(self) -> pa.Table:
@@ -210,7 +213,7 @@ class Simulation:
             store, report = DictStore(done.states.get(cell)), Report(tuples=passed)
             task = Cell(self.spec, store, cache)
             blocks: list[bytes] = []
-            with closing(task.process(arrivals, self.watermark, report)) as tables:
+            with closing(task.process(arrivals, self.spec.own_watermark(self.watermark), report)) as tables:
                 if crashes and arrivals:
                     next(tables, None)  # some results are out, the state is not written
                     continue
@@ -220,7 +223,7 @@ class Simulation:
         done.states[cell] = store.content
         done.rejected += task.set_aside
         if task.timer is not None:
-            done.timers.setdefault(cell, set()).add(task.timer)
+            done.timers.setdefault(cell, set()).add(self.spec.spark_timer(task.timer))
         done.results += blocks
         done.reports.append(report)
 

@@ -15,6 +15,8 @@ from crosswind.io.blocks import concat_batches, read_block, write_block
 from crosswind.io.checksum import seal, unseal
 from crosswind.spark.cache import CachedJoin, JoinCache
 from crosswind.spark.cell import Arrival, Cell, Report
+from crosswind.spark.pack import Pack
+from crosswind.spark.partition import cell_keys
 from crosswind.spark.progress import _GAUGES, _OF_CELL, _SUMMED, CellProgress, Progress, progress_of
 from crosswind.spark.session import check_operator
 from crosswind.spark.state import BlockEntry, Manifest, compaction
@@ -518,3 +520,36 @@ def test_a_client_of_connect_without_operators_with_state_is_refused():
         cw.UnsupportedError, match=r"over Spark Connect needs PySpark 4.1 or later; this is 4\..*classic"
     ):
         check_operator(object())
+
+
+# ---------------------------------------------------------------------------------- the clock
+
+
+def test_the_watermark_of_the_join_is_the_lag_ahead_of_sparks():
+    spec = make_spec(CROSS, SCHEMAS, lateness=7, lag=100)
+    assert [spec.own_watermark(at) for at in (-1, 0, 1, 5)] == [0, 0, 101, 105]
+    assert [spec.spark_timer(at) for at in (3, 100, 105)] == [1, 1, 5]
+    assert spec.delay(0) == "107 milliseconds"
+    assert spec.identity() != make_spec(CROSS, SCHEMAS, lateness=7).identity() == make_spec(CROSS, SCHEMAS).identity()
+
+
+def test_what_an_operator_before_the_join_gives_out_is_judged_by_the_watermark_before():
+    spec, store = make_spec(CROSS, SCHEMAS, by_previous=True), DictStore()
+    cell = Cell(spec, store, JoinCache())
+    feed(cell, 50, R=batch((1, 30), (2, 45)))
+    assert cell.timer == 51, "it must hear of the next watermark, whatever comes"
+    found, report = feed(cell, 60, S=batch((7, 50), (8, 51), (9, 39)))
+    assert (found, report.late, report.tuples) == ([(2, 8)], 2, 1), "52 was not yet passed by 50, and 2 waits until 55"
+    found, report = feed(cell, 60, S=batch((7, 60), (8, 61)))
+    assert report.late == 1
+
+
+def test_every_cell_hears_of_a_watermark_that_a_frame_brings():
+    for by_previous, cells in ((True, 6), (False, 2)):
+        spec = make_spec("SELECT R.x FROM R [RANGE 9], S [RANGE 9] WHERE R.x = S.x", SCHEMAS, cells=6, layout="hash")
+        spec = dataclasses.replace(spec, by_previous=by_previous)
+        pack = Pack(spec, 0, cell_keys(6))
+        (packed,) = pack(batch((1, 5), (1, 6)).select(list(pack.columns)).to_batches())
+        told = packed.column("cell").to_pylist()
+        assert len(set(told)) == cells
+        assert sum(packed.column("tuples").to_pylist()) == 2

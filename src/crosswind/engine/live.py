@@ -534,11 +534,13 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         results: Results = []
         if self._counted:
             results = self._join_in_order(marks)
-        elif isinstance(self._strategy, Routes):
+        elif self._plan.terms:
             results = self._completed()
+        limits = self._limits(marks)
         if self._outer is not None:
-            results += self._close(self._outer, marks)
-        self._expire(marks)
+            results += self._close(self._outer, marks, limits)
+        for window, limit in zip(self._strategy.windows, limits, strict=True):
+            window.expire(*limit)
         results += self._met_late(self._strategy.collect())
         self._strategy.settle()
         return results
@@ -559,10 +561,10 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         every = self._strategy.complete(range(len(self._plan.queries)))
         return self._rows_of_all([(found.query, found.parts, found.count) for found in every])
 
-    def _close(self, outer: Outer, marks: list[int]) -> Results:
+    def _close(self, outer: Outer, marks: list[int], limits: list[_Limit]) -> Results:
         """Give out tuples whose windows have closed for good without a match."""
         results: Results = []
-        for unit, blocks in outer.close(marks, [self._oldest(unit, marks) for unit in range(len(self._waits))]):
+        for unit, blocks in outer.close(marks, limits):
             for block in blocks:
                 for table, times in self._rows_alone(unit, block):
                     if self._ordered is None:
@@ -595,17 +597,19 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
             for part in (block.slice(0, half), block.slice(half, len(block))):
                 yield from self._rows_alone(unit, part)
 
-    def _oldest(self, unit: int, marks: list[int]) -> tuple[int | None, int | None]:
-        """Return the time and the sequence number before which tuples of ``unit`` meet nothing more."""
-        wait = self._waits[unit]
-        horizon = min(marks) if self._counted else min([marks[other] for other in wait.partners])
-        oldest = None if wait.age is None else max(INT64_MIN, horizon - wait.age)
-        return oldest, None if wait.count is None else self._sorter.counts[unit] - wait.count
-
-    def _expire(self, marks: list[int]) -> None:
-        """Release tuples that no future tuple can meet."""
-        for unit, window in enumerate(self._windows):
-            window.expire(*self._oldest(unit, marks))
+    def _limits(self, marks: list[int]) -> list[_Limit]:
+        """Return the time and the sequence number before which tuples of each unit meet nothing more."""
+        limits: list[_Limit] = []
+        for unit, wait in enumerate(self._waits):
+            if self._counted:
+                horizon = min(marks)
+            elif len(wait.partners) == 1:
+                horizon = marks[wait.partners[0]]
+            else:
+                horizon = min([marks[other] for other in wait.partners])
+            oldest = None if wait.age is None else max(INT64_MIN, horizon - wait.age)
+            limits.append((oldest, None if wait.count is None else self._sorter.counts[unit] - wait.count))
+        return limits
 
     def _join(
         self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None = None
@@ -717,6 +721,9 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
     def _named(self, tables: list[pa.Table]) -> Found:
         """Return the results of each query as users get them."""
 
+
+_Limit = tuple[int | None, int | None]
+"""A time and a sequence number (None: no limit)."""
 
 _Saved = tuple[dict[str, Any], Any, Any, list[int], int]
 """What a call may change: attributes that are replaced, and marks of what is changed in place: of the strategy, of

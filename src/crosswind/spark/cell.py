@@ -106,7 +106,7 @@ class Cell:
         """The watermark, in milliseconds, at which to call again even if nothing comes (None: as asked before)."""
 
     def process(self, arrivals: Sequence[Arrival], milliseconds: int, report: Report) -> Iterator[Found]:
-        """Join ``arrivals`` under Spark's watermark, and bring the state up to date.
+        """Join ``arrivals`` under the watermark of the join, and bring the state up to date.
 
         Yields results with the name of their query (with many queries). The state changes only
         when all results have been taken.
@@ -122,7 +122,7 @@ class Cell:
             return
         cached = self._open(manifest, report)
         report.state_ms += _since(began)
-        taken = self._judge(arrivals, watermark, report)
+        taken = self._judge(arrivals, self._front(manifest, watermark), report)
         began = clock.perf_counter()
         self._ages = cached.join.ages
         known = sum(cached.join.stats.rejected.values())
@@ -153,7 +153,7 @@ class Cell:
     def _manifest(self, watermark: int) -> Manifest:
         spec = self._spec
         manifest = self._state.manifest()
-        about = f"{spec.layout.kind} layout, {spec.layout.cells} cells; {spec.sql}"
+        about = f"{spec.layout.kind} layout, {spec.layout.cells} cells, {spec.clock}; {spec.sql}"
         if manifest is None and self._hears_all and watermark > INT64_MIN:
             raise SnapshotError(
                 "the checkpoint has a watermark, but the first cell of this join finds no state in it. "
@@ -165,10 +165,11 @@ class Cell:
             return Manifest(spec.identity(), about, uuid.uuid4().hex)
         if manifest.identity != spec.identity():
             raise SnapshotError(
-                "the checkpoint belongs to another join: its query, its schemas or its layout differ.\n"
+                "the checkpoint belongs to another join: its query, its schemas, its layout or its event time differ.\n"
                 f"  checkpoint: {manifest.about}\n"
                 f"  this join:  {about}\n"
-                "Restart with the query, layout= and cells= it was made with, or with a new checkpointLocation."
+                "Restart with the query, layout=, cells= and event_time= it was made with, or with a new "
+                "checkpointLocation."
             )
         return manifest
 
@@ -220,14 +221,23 @@ class Cell:
         spec = self._spec
         return open_plan(spec.plan, dict.fromkeys(spec.units, INT64_MAX), index=spec.index)
 
-    def _judge(self, arrivals: Sequence[Arrival], watermark: int, report: Report) -> list[_Taken]:
+    def _front(self, manifest: Manifest, watermark: int) -> int:
+        """Return the least time that is not late.
+
+        What an operator before the join gives out may be older than the watermark, but not than the one before.
+        """
+        if not self._spec.by_previous:
+            return watermark
+        return INT64_MIN if manifest.watermark is None else manifest.watermark + 1
+
+    def _judge(self, arrivals: Sequence[Arrival], front: int, report: Report) -> list[_Taken]:
         """Drop and count what is late: Spark's watermark stands where it stood before the micro-batch."""
         taken = [_Taken() for _ in self._spec.plan.units]
         for arrival in arrivals:
             stream = self._spec.plan.units[arrival.unit].stream
             factor = self._spec.plan.axis.factors[arrival.unit]
             times, _ = ticks_of(arrival.batch.column(stream.time), factor, stream.alias)
-            batch, is_late = arrival.batch, times < watermark
+            batch, is_late = arrival.batch, times < front
             if is_late.any():
                 rows = np.flatnonzero(~is_late)
                 batch, times = take_rows(batch, rows), times[rows]
@@ -284,6 +294,8 @@ class Cell:
         else:
             self._write_blocks(manifest, taken, watermark)
             due = self._expiry(manifest)
+        if self._spec.by_previous:  # every cell must know the watermark of every micro-batch
+            due = milliseconds + 1
         if due is not None and (manifest.timer is None or not milliseconds < manifest.timer <= due):
             self.timer = manifest.timer = due
         self._store.write_manifest(manifest.to_bytes())

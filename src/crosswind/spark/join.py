@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from crosswind.plan.explain import describe
 from crosswind.plan.explanation import Explanation
 from crosswind.plan.layout import choose_layout, describe_layout
 from crosswind.query.tree import Column
+from crosswind.spark.event_time import AUTO, EventTime, event_time_of, marked, own_delay
 from crosswind.spark.operator import OUTPUT, CellProcessor
 from crosswind.spark.pack import PACKED, Pack, Unpack
 from crosswind.spark.partition import cell_keys
@@ -30,13 +33,17 @@ __all__ = ["explain", "join"]
 
 _CACHE_MB = 1024
 
+_joins = count(1)
+"""Numbers the joins of this process: one query may have the same join twice, and counters need names of their own."""
+
 
 def join(
     query: str | Mapping[str, str],
     frames: Mapping[str, Any],
     *,
     time: str | Mapping[str, str] = "ts",
-    lateness: Any = "0s",
+    lateness: Any = None,
+    event_time: str | None = AUTO,
     layout: str | tuple[int, ...] = "auto",
     cells: int | None = None,
     index: str = "auto",
@@ -55,7 +62,12 @@ def join(
         The time column, for all streams or by stream: a timestamp, a date or an integer
         (then Spark's watermark counts its units as milliseconds).
     lateness : str, timedelta, int or mapping of stream to one of these
-        How much older than the newest tuple of its stream a tuple may be.
+        How much older than the newest tuple of its stream a tuple may be; nothing, if left out. A frame
+        that has a watermark already keeps it: its delay is the lateness.
+    event_time : str, optional
+        The column of the result that carries event time, so that Spark's own operators (aggregations, deduplication,
+        joins) and further joins go on from there: the time of a stream, or ``greatest``, ``least`` or ``coalesce``
+        of several. ``auto``: the only such column, or the one with the name of a time column. None: no column.
     layout : str or tuple of int
         How pairs are spread over cells: ``auto``, ``hash``, ``range``, ``grid``, or the sides of
         a grid, one a stream. Every layout gives the same rows.
@@ -88,22 +100,24 @@ def join(
     >>> joined.collect()
     [Row(x=1, a=2)]
     """
-    spec, streaming, spark = _spec(query, frames, time, lateness, layout, cells, index, cache_mb, sample)
+    spec, carried, streaming, spark = _spec(
+        query, frames, time, lateness, event_time, layout, cells, index, cache_mb, sample
+    )
     schema = _result_type(spec, frames)
     if not streaming:
         return _static(spec, frames, schema)
     check_stateful(spark, spec.layout.total)
     keys = cell_keys(spec.layout.total)
-    packed = [
-        _packed(spec, frames, unit, keys, True).withWatermark("time", spec.delay(unit))
-        for unit in range(len(spec.units))
-    ]
+    packed = [_clocked(spec, frames, unit, keys) for unit in range(len(spec.units))]
     blocks = reduce(lambda left, right: left.unionByName(right), packed).drop("time", "start")
     grouped = blocks.groupBy("cell")
     check_operator(grouped)
     joined = grouped.transformWithStateInPandas(CellProcessor(spec, keys), OUTPUT, "append", "EventTime")
-    observed = joined.observe(f"{METRICS}_{spec.identity()}", *counters(keys))
-    return observed.mapInArrow(Unpack(result_schema(spec.plan, many=spec.many), spec.many), schema)
+    observed = joined.observe(f"{METRICS}_{spec.identity()}_{next(_joins)}", *counters(keys))
+    rows = observed.mapInArrow(Unpack(result_schema(spec.plan, many=spec.many), spec.many), schema)
+    if carried is None:
+        return rows
+    return marked(rows, carried.column, max(spec.delay_ms(unit) for unit in range(len(spec.units))))
 
 
 def explain(
@@ -111,6 +125,7 @@ def explain(
     frames: Mapping[str, Any],
     *,
     time: str | Mapping[str, str] = "ts",
+    event_time: str | None = AUTO,
     layout: str | tuple[int, ...] = "auto",
     cells: int | None = None,
     sample: Mapping[str, Any] | None = None,
@@ -127,8 +142,9 @@ def explain(
     >>> plan.sections["layout"][0]
     'hash, 4 cells: ...'
     """
-    spec, _, _ = _spec(query, frames, time, "0s", layout, cells, "auto", _CACHE_MB, sample)
-    return Explanation.of([*describe(spec.plan), ("layout", describe_layout(spec.layout, spec.plan))])
+    spec, carried, _, _ = _spec(query, frames, time, None, event_time, layout, cells, "auto", _CACHE_MB, sample)
+    sections = [*describe(spec.plan), ("layout", describe_layout(spec.layout, spec.plan))]
+    return Explanation.of([*sections, ("event time", [carried.text] if carried else [])])
 
 
 def _spec(
@@ -136,27 +152,25 @@ def _spec(
     frames: Mapping[str, Any],
     time: str | Mapping[str, str],
     lateness: Any,
+    event_time: str | None,
     layout: Any,
     cells: int | None,
     index: str,
     cache_mb: int,
     sample: Mapping[str, Any] | None,
-) -> tuple[JoinSpec, bool, Any]:
+) -> tuple[JoinSpec, EventTime | None, bool, Any]:
     choose("index", index, INDEXES)
     streaming = _check_frames(frames)
     spark = next(iter(frames.values())).sparkSession
     schemas = {name: arrow_schema(frame.schema) for name, frame in frames.items()}
     queries = parse_queries(query, schemas, time=time)
     plan, sources = unit_plan(queries)
-    by_source = lateness if isinstance(lateness, Mapping) else dict.fromkeys(sources, lateness)
-    unknown = [name for name in by_source if name not in sources]
-    if unknown:
-        raise InputError(
-            f"lateness names the stream '{unknown[0]}', the query has {', '.join(dict.fromkeys(sources))}."
-        )
-    units = [unit.stream.name for unit in plan.units]
-    spans = {unit: by_source.get(source, 0) for unit, source in zip(units, sources, strict=True)}
-    ticks = lateness_of(plan, spans, schemas)
+    own = {
+        source: own_delay(frames[source], unit.stream.time, source) if streaming else None
+        for unit, source in zip(plan.units, sources, strict=True)
+    }
+    fixed = [source for source, delay in own.items() if delay is not None]
+    carried = event_time_of(plan, event_time, [unit.stream.time for unit in plan.units], fixed=fixed)
     cores = cores_of(spark)
     chosen = choose_layout(plan, layout, cells, cores=cores)
     if sample is not None:
@@ -164,9 +178,42 @@ def _spec(
         by_unit = {unit: tables[source] for unit, source in enumerate(sources) if source in tables}
         chosen = with_hot_places(plan, chosen, by_unit, cores)
     spec = JoinSpec(
-        plan, chosen, sources, tuple(ticks[unit] for unit in units), index, cache_mb << 20, not isinstance(query, str)
+        plan, chosen, sources, (0,) * len(sources), index, cache_mb << 20, not isinstance(query, str), 0, bool(fixed)
     )
-    return spec, streaming, spark
+    if streaming and carried is not None and not fixed:
+        # Spark drops what is not newer than its watermark, so one millisecond more.
+        spec = replace(spec, lag=spec.milliseconds(carried.lag) + 1)
+    spec = replace(spec, lateness=_lateness(spec, lateness, own, schemas))
+    return spec, carried, streaming, spark
+
+
+def _lateness(
+    spec: JoinSpec, lateness: Any, own: Mapping[str, int | None], schemas: Mapping[str, pa.Schema]
+) -> tuple[int, ...]:
+    """Return the lateness of each unit in ticks; a watermark that a frame brings decides for it."""
+    by_source = lateness if isinstance(lateness, Mapping) else dict.fromkeys(own, lateness)
+    unknown = [name for name in by_source if name not in own]
+    if unknown:
+        raise InputError(f"lateness names the stream '{unknown[0]}', the query has {', '.join(own)}.")
+    given = {source: by_source.get(source) for source in spec.sources}
+    spans = {
+        unit: "0s" if given[source] is None else given[source]
+        for unit, source in zip(spec.units, spec.sources, strict=True)
+    }
+    ticks = lateness_of(spec.plan, spans, schemas)
+    for unit, source in zip(spec.units, spec.sources, strict=True):
+        delay = own[source]
+        if delay is None:
+            continue
+        if given[source] is not None and spec.milliseconds(ticks[unit]) != delay:
+            others = [name for name in own if own[name] is None]
+            raise InputError(
+                f"stream '{source}': lateness is {given[source]!r}, but its frame has a watermark already, with a "
+                f"delay of {delay} ms. Leave lateness out for it"
+                + (f": lateness={{{others[0]!r}: {given[source]!r}}}." if others else ".")
+            )
+        ticks[unit] = spec.ticks(delay)
+    return tuple(ticks[unit] for unit in spec.units)
 
 
 def _samples(sample: Mapping[str, Any], schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Table]:
@@ -215,6 +262,15 @@ def _packed(spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[in
     check_carried(frame.schema, pack.columns, spec.sources[unit])
     numbered = [f"{_quoted(name)} AS c{k}" for k, name in enumerate(pack.columns)]
     return frame.selectExpr(*numbered).mapInArrow(pack, PACKED)
+
+
+def _clocked(spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[int, ...]) -> Any:
+    """Return the blocks of one unit with a watermark, unless the frame brought one: there may be no second."""
+    blocks = _packed(spec, frames, unit, keys, True)
+    stream = spec.plan.units[unit].stream
+    if own_delay(frames[spec.sources[unit]], stream.time, stream.name) is not None:
+        return blocks
+    return blocks.withWatermark("time", spec.delay(unit))
 
 
 def _static(spec: JoinSpec, frames: Mapping[str, Any], schema: st.StructType) -> Any:

@@ -109,12 +109,13 @@ class CellProcessor(StatefulProcessor):
                 f"one, or with a new checkpointLocation."
             )
         number = self._keys.index(key)
-        cell = Cell(self._spec, self._store, CACHE, number, hears_all=number == 0)
-        now = timer_values.getCurrentWatermarkInMs()
+        # A watermark that a frame brings may be there before the first tuple of this join.
+        cell = Cell(self._spec, self._store, CACHE, number, hears_all=number == 0 and not self._spec.by_previous)
+        now = self._spec.own_watermark(timer_values.getCurrentWatermarkInMs())
         for query, block in result_blocks(cell.process(arrivals, now, report)):
             yield _row(key, Report(), 0, query, block)
         if cell.timer is not None:
-            self._handle.registerTimer(cell.timer)
+            self._handle.registerTimer(self._spec.spark_timer(cell.timer))
         if counted is not None or not cell.is_idle:  # one report: what it holds is added up over the cells
             yield _row(key, report, rejected + cell.set_aside, None, None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -97,22 +97,25 @@ class Pack:
             "rejected": [0] * len(shipments),
             "block": [write_block(shipment.batch) for shipment in shipments],
         }
-        # The first cell hears of every batch: the clock moves, counts count, and state of another layout is noticed.
-        if routed.passed or routed.rejected or (self._streaming and all(shipment.cell for shipment in shipments)):
-            row = (
-                self._keys[0],
-                self._unit,
-                True,
-                self._spark_time(routed.time_max),
-                None,
-                routed.passed if counts else 0,
-                routed.rejected if counts else 0,
-                None,
-            )
+        passed, rejected = (routed.passed, routed.rejected) if counts else (0, 0)
+        for cell in self._told(routed):
+            time = self._spark_time(routed.time_max)
+            row = (self._keys[cell], self._unit, True, time, None, *((0, 0) if cell else (passed, rejected)), None)
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
         arrays = [pa.array(values, field.type) for values, field in zip(columns.values(), PACKED_SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=PACKED_SCHEMA)
+
+    def _told(self, routed: Routed) -> Sequence[int]:
+        """Return the cells that hear of these rows though they may get none.
+
+        The first one always does: the clock moves, counts count, and state of another layout is noticed. All do where
+        late is what is older than the watermark of the micro-batch before: each must have heard of that one.
+        """
+        reached = {shipment.cell for shipment in routed.shipments}
+        if self._spec.by_previous and self._streaming:
+            return [cell for cell in range(len(self._keys)) if cell == 0 or cell not in reached]
+        return [0] if routed.passed or routed.rejected or (self._streaming and 0 not in reached) else []
 
     def _spark_time(self, ticks: int | None) -> int | None:
         if ticks is None or not self._streaming:

@@ -31,6 +31,8 @@ class JoinSpec:
 
     ``sources`` names the frame that each unit reads; ``lateness`` is in ticks, by unit;
     ``cache_bytes`` bounds what a worker process keeps decoded; ``many``: results name their query.
+    ``lag``: milliseconds that Spark's watermark is behind that of the join. ``by_previous``: late is what is not
+    newer than the watermark of the micro-batch before (see :mod:`crosswind.spark.event_time`).
     """
 
     plan: Plan
@@ -40,6 +42,8 @@ class JoinSpec:
     index: str
     cache_bytes: int
     many: bool = False
+    lag: int = 0
+    by_previous: bool = False
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -58,7 +62,15 @@ class JoinSpec:
             [unit.stream.name, unit.stream.time, [(field.name, str(field.type)) for field in unit.stream.schema]]
             for unit in self.plan.units
         ]
-        return hashlib.sha256(json.dumps([self.sql, parts, self.layout.identity()]).encode()).hexdigest()[:16]
+        content = [self.sql, parts, self.layout.identity(), self.clock]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+    @property
+    def clock(self) -> str:
+        """How the watermark of the join follows from Spark's, in words."""
+        if self.by_previous:
+            return "a watermark that a frame brings"
+        return f"Spark's watermark {self.lag} ms behind" if self.lag else "Spark's watermark"
 
     # -- Spark's clock and ours ----------------------------------------------
 
@@ -68,13 +80,25 @@ class JoinSpec:
         per_second = self.plan.axis.ticks_per_second
         return Fraction(1) if per_second is None else per_second / 1000
 
+    def own_watermark(self, milliseconds: int) -> int:
+        """Return the watermark of the join, given Spark's; 0 means that there is none yet."""
+        return 0 if milliseconds <= 0 else milliseconds + self.lag
+
+    def spark_timer(self, milliseconds: int) -> int:
+        """Return Spark's watermark at which that of the join is ``milliseconds``, or the first that there is."""
+        return max(1, milliseconds - self.lag)
+
     def watermark(self, milliseconds: int) -> int:
-        """Return Spark's watermark in ticks: tuples before it are late. 0 means that there is none yet."""
+        """Return the watermark of the join in ticks; 0 means that there is none yet."""
         return INT64_MIN if milliseconds <= 0 else math.ceil(milliseconds * self._ticks_per_ms)
 
     def milliseconds(self, ticks: int) -> int:
         """Return the first millisecond of Spark's watermark that is not before ``ticks``."""
         return math.ceil(ticks / self._ticks_per_ms)
+
+    def ticks(self, milliseconds: int) -> int:
+        """Return a span of Spark's clock in ticks, rounded up."""
+        return math.ceil(milliseconds * self._ticks_per_ms)
 
     def microseconds(self, ticks: int, stream: str) -> int:
         """Return a time as microseconds since 1970, which is how Spark sees the time of a block."""
@@ -87,8 +111,12 @@ class JoinSpec:
         return value
 
     def delay(self, unit: int) -> str:
-        """Return the allowed lateness of ``unit`` as Spark's ``withWatermark`` takes it."""
-        return f"{self.milliseconds(self.lateness[unit])} milliseconds"
+        """Return how far Spark's watermark is behind the times of ``unit``, as ``withWatermark`` takes it."""
+        return f"{self.delay_ms(unit)} milliseconds"
+
+    def delay_ms(self, unit: int) -> int:
+        """Return the allowed lateness of ``unit`` and the lag, in milliseconds."""
+        return self.milliseconds(self.lateness[unit]) + self.lag
 
 
 def unit_plan(queries: Mapping[str, Query]) -> tuple[Plan, tuple[str, ...]]:
