@@ -67,9 +67,18 @@ def read_columns(
 
     ``places`` are those of the columns in ``schema``, if known: looking names up takes longer.
     """
-    if isinstance(data, pa.RecordBatch) and data.schema.equals(schema):
-        arrays = {name: data.column(place) for name, place in zip(names, places or names, strict=True)}
-        if not any(array.type.id in _VIEWS for array in arrays.values()):
+    if isinstance(data, pa.Table | pa.RecordBatch) and data.schema.equals(schema):
+        arrays = {}
+        for name, place in zip(names, places or names, strict=True):
+            column = data.column(place)
+            if isinstance(column, pa.ChunkedArray):
+                if column.num_chunks != 1:
+                    break
+                column = column.chunk(0)
+            if column.type.id in _VIEWS:
+                break
+            arrays[name] = column
+        else:
             return arrays
     return pick(as_table(data, schema, stream), schema, names, stream)
 
