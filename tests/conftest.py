@@ -29,9 +29,6 @@ JOINS = ("Join", "ManyJoin")
 KERNEL_CACHE = "crosswind-kernels"
 ROOT = Path(__file__).resolve().parent.parent
 
-# Java's second compiler pays after minutes; the many Spark processes of the tests live for seconds: a third less time.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
-
 
 @dataclass(frozen=True)
 class Step:
