@@ -407,4 +407,28 @@ ENTRIES = [
         "tuples without a partner are late behind the join",
         "spark/test_event_time.py::test_the_lag_is_the_window_of_the_stream_whose_time_goes_on",
     ),
+    Mutant(
+        "wide-rows-gathered",
+        "pack.py",
+        "if rows >= _ROWS or size >= BLOCK_BYTES:",
+        "if rows >= _ROWS:",
+        "a hundred thousand wide rows are gathered before they are packed",
+        f"{STATE}::test_blocks_are_bounded_in_bytes_whatever_tuples_are_like",
+    ),
+    Mutant(
+        "wide-results-in-one-block",
+        "operator.py",
+        "(rows > _RESULT_ROWS or size > BLOCK_BYTES)",
+        "(rows > _RESULT_ROWS)",
+        "results of any size in one block",
+        f"{STATE}::test_blocks_are_bounded_in_bytes_whatever_tuples_are_like",
+    ),
+    Mutant(
+        "wide-state-in-one-block",
+        "cell.py",
+        "for part in [batch] if marks else pieces(batch):",
+        "for part in [batch]:",
+        "a micro-batch of any size in one value of the state",
+        f"{STATE}::test_blocks_are_bounded_in_bytes_whatever_tuples_are_like",
+    ),
 ]

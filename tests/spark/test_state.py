@@ -553,3 +553,25 @@ def test_every_cell_hears_of_a_watermark_that_a_frame_brings():
         told = packed.column("cell").to_pylist()
         assert len(set(told)) == cells
         assert sum(packed.column("tuples").to_pylist()) == 2
+
+
+# ---------------------------------------------------------------------------------- wide tuples
+
+
+def test_blocks_are_bounded_in_bytes_whatever_tuples_are_like():
+    schema = pa.schema([("x", pa.int64()), ("ts", pa.int64()), ("t", pa.string())])
+    sql = "SELECT R.x, S.x AS a, R.t, S.t AS u FROM R [RANGE 10], S [RANGE 10] WHERE R.x = S.x"
+    spec = make_spec(sql, {"R": schema, "S": schema}, cells=2, layout="hash")
+    texts = ["ä" * 250_000] * 60  # 30 MB
+    wide = pa.table({"x": list(range(60)), "ts": [k // 20 for k in range(60)], "t": texts}, schema)
+    pack = Pack(spec, 0, cell_keys(2))
+    packed = list(pack(wide.select(list(pack.columns)).to_batches(max_chunksize=3)))
+    assert len(packed) == 4, "rows are packed when there are enough bytes"
+    simulation = Simulation(spec, seeds.chance("wide"), CALM)
+    simulation.batch({"R": wide})
+    simulation.batch({"S": wide})
+    assert simulation.table().num_rows == 60
+    states = [data for content in simulation.now.states.values() for data in content.values()]
+    for blocks in (simulation.results, states):
+        assert len(blocks) >= 8
+        assert max(map(len, blocks)) < 10 << 20

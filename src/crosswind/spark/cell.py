@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from crosswind.engine.many import ManyJoin
 from crosswind.engine.session import open_plan
 from crosswind.errors import InputError, SnapshotError
 from crosswind.io.arrow import ticks_of
-from crosswind.io.blocks import concat_batches
+from crosswind.io.blocks import concat_batches, pieces, rows_within
 from crosswind.io.snapshot import seal_of
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.spark.cache import CachedJoin, JoinCache
@@ -29,8 +29,8 @@ __all__ = ["Arrival", "Cell", "Found", "Report"]
 Found = tuple[str, pa.Table]
 """Results, and the name of their query (with one query: nothing)."""
 
-_PUSH = 8192
-"""Tuples that are pushed at a time."""
+_PUSH, _PUSH_BYTES = 8192, 64 << 20
+"""Tuples that are pushed at a time, and their bytes."""
 _LESSON = 256
 """Tuples that are pushed first into refilled windows: they teach the index what is looked for."""
 _PART = 8 << 20
@@ -264,7 +264,8 @@ class Cell:
             part.batches, part.times = [batch], [times]
             whole.append((self._spec.units[unit], batch, times))
         at = [0] * len(whole)
-        size = _LESSON if teach else _PUSH
+        most = min([_PUSH, *(rows_within(batch, _PUSH_BYTES) for _, batch, _ in whole)])
+        size = min(_LESSON, most) if teach else most
         while any(at[k] < len(times) for k, (_, _, times) in enumerate(whole)):
             ends = [
                 times[min(at[k] + size, len(times)) - 1] for k, (_, _, times) in enumerate(whole) if at[k] < len(times)
@@ -274,9 +275,9 @@ class Cell:
                 if stop > at[k]:
                     yield from by_query(join.push(name, batch.slice(at[k], stop - at[k])))
                     at[k] = stop
-            if size == _LESSON:
+            if teach:
                 join.arrange()
-                size = _PUSH
+                size, teach = most, False
         if watermark > INT64_MIN:
             yield from by_query(join.advance_to(watermark))
 
@@ -336,10 +337,14 @@ class Cell:
         marks: tuple[tuple[int, int], ...] = (),
     ) -> None:
         first, last = versions
-        name = f"{unit}-{first}-{last}"
-        low, high = int(times.min()), int(times.max())
-        size, checksum = self._state.add_block(name, batch)
-        manifest.blocks.append(BlockEntry(name, unit, first, last, len(times), size, low, high, marks, checksum))
+        at = 0
+        for part in [batch] if marks else pieces(batch):  # marks count the tuples of one block
+            name = f"{unit}-{first}-{last}" + (f"-{at}" if at else "")
+            mine = times[at : at + part.num_rows]
+            size, checksum = self._state.add_block(name, part)
+            entry = BlockEntry(name, unit, first, last, len(mine), size, int(mine.min()), int(mine.max()))
+            manifest.blocks.append(replace(entry, marks=marks, checksum=checksum))
+            at += part.num_rows
 
     def _compact(self, manifest: Manifest, unit: int) -> None:
         """Put small blocks together, so that a restart reads few."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from crosswind.errors import SnapshotError
-from crosswind.io.blocks import concat_batches, read_block, write_block
+from crosswind.io.blocks import BLOCK_BYTES, concat_batches, read_block, rows_within, write_block
 from crosswind.spark.cache import CACHE
 from crosswind.spark.cell import Arrival, Cell, Found, Report
 from crosswind.spark.spec import JoinSpec
@@ -19,7 +19,7 @@ from crosswind.spark.spec import JoinSpec
 __all__ = ["OUTPUT", "CellProcessor", "SparkStore", "result_blocks"]
 
 _RESULT_ROWS = 1 << 16
-"""Rows of a result block."""
+"""Rows of a result block, if they are not too wide."""
 
 _COUNTERS = ", ".join(f"{f.name} {'double' if f.name.endswith('_ms') else 'long'}" for f in fields(Report))
 OUTPUT = f"cell int, query string, block binary, rejected long, {_COUNTERS}"
@@ -124,11 +124,13 @@ def result_blocks(found: Iterable[Found]) -> Iterator[tuple[str, bytes]]:
     """Yield results as blocks of a good size, each with the name of its query."""
     waiting: dict[str, list[pa.RecordBatch]] = {}
     for query, table in found:
-        for batch in table.to_batches(max_chunksize=_RESULT_ROWS):
-            mine = waiting.setdefault(query, [])
-            mine.append(batch)
-            if sum(part.num_rows for part in mine) >= _RESULT_ROWS:
+        for batch in table.to_batches(max_chunksize=min(_RESULT_ROWS, rows_within(table))):
+            mine = [*waiting.get(query, []), batch]
+            rows, size = sum(part.num_rows for part in mine), sum(part.nbytes for part in mine)
+            if len(mine) > 1 and (rows > _RESULT_ROWS or size > BLOCK_BYTES):
                 yield query, write_block(concat_batches(waiting.pop(query)))
+                mine = [batch]
+            waiting[query] = mine
     for query, batches in waiting.items():
         yield query, write_block(concat_batches(batches))
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from crosswind.io.blocks import read_block, write_block
+from crosswind.io.blocks import BLOCK_BYTES, read_block, write_block
 from crosswind.spark.route import Routed, Router, needed_columns
 from crosswind.spark.spec import JoinSpec, widen
 
 __all__ = ["PACKED", "PACKED_SCHEMA", "Pack", "Unpack"]
 
 _ROWS = 1 << 17
-"""Rows that are gathered before they are packed; Spark hands them over 10,000 at a time."""
+"""Rows that are gathered before they are packed, if they are not too wide; Spark hands them over 10,000 at a time."""
 
 PACKED = "cell int, unit int, is_primary boolean, time timestamp, start long, tuples long, rejected long, block binary"
 """The columns of packed blocks: ``time`` is the greatest in the block (as Spark's watermark wants it), ``start``
@@ -63,13 +63,14 @@ class Pack:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield packed blocks."""
         waiting: list[pa.RecordBatch] = []
-        rows = 0
+        rows = size = 0
         for batch in batches:
             waiting.append(batch)
             rows += batch.num_rows
-            if rows >= _ROWS:
+            size += batch.nbytes
+            if rows >= _ROWS or size >= BLOCK_BYTES:
                 yield self._pack(waiting)
-                waiting, rows = [], 0
+                waiting, rows, size = [], 0, 0
         if rows:
             yield self._pack(waiting)
 

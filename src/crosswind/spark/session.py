@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crosswind.errors import CrosswindWarning, InputError, UnsupportedError
+from crosswind.io.blocks import BLOCK_BYTES
 from crosswind.spark import daemon
 
 __all__ = ["check_operator", "check_stateful", "cores_of", "local_checkpoints", "settings"]
@@ -21,6 +22,7 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _DAEMON = "spark.python.daemon.module"
 _CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 
 
 def settings(cells: int | None = None, *, preload: bool = True) -> dict[str, str]:
@@ -48,6 +50,7 @@ def settings(cells: int | None = None, *, preload: bool = True) -> dict[str, str
         _CHANGELOG: "true",
         _PARTITIONS: str(cells or os.cpu_count() or 1),
         _ARROW_ROWS: "65536",
+        _ARROW_BYTES: str(BLOCK_BYTES),
     }
     return wanted | ({_DAEMON: daemon.__name__} if preload else {})
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from crosswind.errors import CrosswindError, SnapshotError
-from crosswind.io.blocks import read_block, write_block
+from crosswind.io.blocks import BLOCK_BYTES, read_block, write_block
 from crosswind.io.checksum import DamageError, OtherFormatError, digest_of, seal, unseal
 from crosswind.io.snapshot import seal_of
 
@@ -26,8 +26,6 @@ _FORMAT = 2
 """1 had no checksums."""
 _FAN_IN = 8
 """Blocks of about one size that are put together into one."""
-_BYTES_MAX = 8 << 20
-"""Bytes of the largest block that is made by putting smaller ones together."""
 _HISTORY = 64
 """Versions that a worker's copy of the windows may lie behind and still be brought up to date."""
 
@@ -229,11 +227,11 @@ def compaction(blocks: list[BlockEntry], unit: int) -> list[BlockEntry]:
     """
     mine = [entry for entry in blocks if entry.unit == unit]
     found, at, size = len(mine), len(mine), 0
-    for level in range(_level(_BYTES_MAX) + 1):
+    for level in range(_level(BLOCK_BYTES) + 1):
         while at and _level(mine[at - 1].size) <= level:
             at -= 1
             size += mine[at].size
-        if size > _BYTES_MAX:
+        if size > BLOCK_BYTES:
             break
         if _level(size) > level or (level == 0 and len(mine) - at >= _FAN_IN):
             found = at
