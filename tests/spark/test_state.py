@@ -63,10 +63,10 @@ def test_the_history_of_a_manifest_is_bounded():
 
 def test_the_state_of_another_version_is_refused():
     data = Manifest("i", "a", "o").to_bytes()
-    newer = seal(99, unseal(data, 2))
-    older = json.dumps({"format": 1, **{k: v for k, v in unseal(data, 2).items() if k != "snapshot_seal"}}).encode()
+    newer = seal(99, unseal(data, 3))
+    older = json.dumps({"format": 1, **{k: v for k, v in unseal(data, 3).items() if k != "snapshot_seal"}}).encode()
     for other, found in ((newer, 99), (older, 1)):
-        words = rf"another version of Crosswind, in format {found} \(this one reads format 2\).*new checkpointLocation"
+        words = rf"another version of Crosswind, in format {found} \(this one reads format 3\).*new checkpointLocation"
         with pytest.raises(cw.SnapshotError, match=words):
             Manifest.from_bytes(other)
 
@@ -575,3 +575,64 @@ def test_blocks_are_bounded_in_bytes_whatever_tuples_are_like():
     for blocks in (simulation.results, states):
         assert len(blocks) >= 8
         assert max(map(len, blocks)) < 10 << 20
+
+
+# ---------------------------------------------------------------------------------- what is written
+
+
+def bytes_written(sql: str, layout: tuple[int, int]) -> int:
+    """Return what the last of many micro-batches of one size write, while windows are full."""
+    simulation = Simulation(make_spec(sql, SCHEMAS, layout=layout), seeds.chance("written"), CALM)
+    written = 0
+    for k in range(60):
+        before = {(cell, name): data for cell, state in simulation.now.states.items() for name, data in state.items()}
+        rows = batch(*((n % 97, 10 * k + n // 40) for n in range(400)))
+        simulation.batch({"R": rows, "S": rows})
+        after = {(cell, name): data for cell, state in simulation.now.states.items() for name, data in state.items()}
+        if k >= 40:
+            written += sum(len(data) for key, data in after.items() if before.get(key) != data)
+    return written
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "FULL OUTER", "LEFT SEMI", "LEFT ANTI"])
+def test_an_outer_join_writes_little_more_than_an_inner_one(kind):
+    layout = (1, 1) if kind == "FULL OUTER" else (2, 1)  # as many copies of a tuple
+    inner = bytes_written("SELECT R.x FROM R [RANGE 200], S [RANGE 200] WHERE R.x = S.x", layout)
+    outer = bytes_written(f"SELECT R.x FROM R [RANGE 200] {kind} JOIN S [RANGE 200] ON R.x = S.x", layout)
+    assert outer < 1.2 * inner
+
+
+@pytest.mark.parametrize("kind", ["left", "right", "full", "semi", "anti"])
+def test_outer_joins_are_rebuilt_from_blocks_and_flags(kind):
+    rng = seeds.chance(f"outer blocks {kind}")
+    words = {"left": "LEFT", "right": "RIGHT", "full": "FULL OUTER", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}[kind]
+    rows = {
+        name: [
+            batch(*((rng.randint(0, 25), rng.randint(max(0, 3 * k - 6), 3 * k)) for _ in range(rng.randint(0, 9))))
+            for k in range(30)
+        ]
+        for name in ("R", "S")
+    }
+    outputs = (Output("x", 0, "x"), Output("p", 0, "ts"), Output("a", 1, "x"), Output("q", 1, "ts"))
+    outputs = outputs[:2] if kind in ("semi", "anti") else outputs
+    shown = ", ".join(f"{'RS'[out.role]}.{out.column} AS {out.name}" for out in outputs)
+    sql = f"SELECT {shown} FROM R [RANGE 10] {words} JOIN S [RANGE 20] ON R.x = S.x AND R.x > 3"
+    roles = (Role("R", "R", Window("range", 10)), Role("S", "S", Window("range", 20)))
+    tables = {name: pa.concat_tables(parts) for name, parts in rows.items()}
+    expected = expected_rows(Join(roles, tables, "R.x = S.x AND R.x > 3", outputs, kind))
+    for cache_bytes in (0, 4_000, 1 << 30):
+        spec = make_spec(sql, SCHEMAS, lateness=6, cells=2, cache_bytes=cache_bytes)
+        done = join_simulated(spec, rows, rng, Trouble())
+        done.close_windows()
+        assert_same(expected, done.table(), f"{kind}, a cache of {cache_bytes} bytes")
+        assert not any("snapshot" in name for state in done.now.states.values() for name in state)
+
+
+def test_flags_that_are_damaged_are_refused():
+    spec, store = make_spec("SELECT R.x FROM R [RANGE 9] LEFT JOIN S [RANGE 9] ON R.x = S.x", SCHEMAS), DictStore()
+    feed(Cell(spec, store, JoinCache()), R=batch((1, 5), (2, 6)))
+    (name,) = [name for name in store.content if name.startswith("block flags")]
+    for damaged in (b"", b"\xff", store.content[name] + b"\0"):
+        broken = DictStore({**store.content, name: damaged})
+        with pytest.raises(cw.SnapshotError, match=r"cell 0: what has matched .*is damaged"):
+            feed(Cell(spec, broken, JoinCache()), S=batch((1, 7)))

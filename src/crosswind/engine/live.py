@@ -217,8 +217,28 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
 
     @property
     def keeps_snapshots(self) -> bool:
-        """Whether there is more to the state than tuples, so that :meth:`refill` cannot rebuild it."""
-        return self._counted or self._outer is not None
+        """Whether there is more to the state than tuples and flags, so that :meth:`refill` cannot rebuild it."""
+        return self._counted
+
+    @property
+    def preserved(self) -> tuple[int, ...]:
+        """The units of an outer, semi or anti join for whose tuples it counts whether they matched."""
+        return () if self._outer is None else self._outer.preserved
+
+    def matched(self, unit: int, first: int, count: int) -> npt.NDArray[np.bool_]:
+        """Return which of the ``count`` tuples of a preserved unit, numbered as they were pushed, have matched."""
+        assert self._outer is not None
+        return self._outer.matched(unit, first, count)
+
+    def number_from(self, unit: int, serial: int) -> None:
+        """Let the next tuple of a preserved unit have the number ``serial``."""
+        assert self._outer is not None
+        self._call(self._outer.go_on, {**self._outer.serials(), str(unit): serial})
+
+    def set_matched(self, unit: int, first: int, flags: npt.NDArray[np.bool_]) -> None:
+        """Take over what :meth:`matched` told, of tuples that were refilled."""
+        assert self._outer is not None
+        self._call(self._outer.set_matched, unit, first, flags)
 
     @property
     def is_waiting(self) -> bool:
@@ -231,24 +251,27 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         """For each unit, how many ticks its tuples wait at most (None: no limit by time)."""
         return tuple(wait.age for wait in self._waits)
 
-    def refill(self, stream: str, batch: Any) -> None:
+    def refill(self, stream: str, batch: Any, serial: int = 0) -> None:
         """Let tuples of ``stream`` wait that were pushed, and joined, before.
 
-        For those who keep what they push: windows are rebuilt from it without a snapshot.
-        Outer joins and ROWS windows have more state than their tuples; they need a snapshot.
+        For those who keep what they push: windows are rebuilt from it without a snapshot. In an outer join,
+        ``serial`` is the number of the first, counted as they were pushed, and what matched is told by
+        :meth:`set_matched`. ROWS windows have more state than that; they need a snapshot.
         """
         self._check_usable(stream)
         if self.keeps_snapshots:
-            raise UnsupportedError(
-                "an outer join, or one with ROWS windows, cannot be refilled; open it with restore=snapshot."
-            )
+            raise UnsupportedError("a join with ROWS windows cannot be refilled; open it with restore=snapshot.")
         arrays = read_columns(batch, self._schemas[stream], self._names[stream], stream)
         ticks, _ = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
-        self._call(self._refill, stream, arrays, ticks)
+        self._call(self._refill, stream, arrays, ticks, serial)
 
-    def _refill(self, stream: str, arrays: dict[str, pa.Array], ticks: npt.NDArray[np.int64]) -> None:
+    def _refill(self, stream: str, arrays: dict[str, pa.Array], ticks: npt.NDArray[np.int64], serial: int) -> None:
         for unit in self._units[stream]:
-            self._strategy.restore(unit, self._intakes[unit].prepare(arrays, ticks, False))
+            block = self._intakes[unit].prepare(arrays, ticks, self._outer is not None)
+            if self._outer is not None and len(block):
+                block = self._outer.refill(unit, block, serial)
+                block = block if block.keep is None else block.take(np.flatnonzero(block.keep))
+            self._strategy.restore(unit, block)
         self._strategy.settle()
 
     def arrange(self) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+import numpy.typing as npt
+
 from crosswind.engine.intake import Intake
 from crosswind.engine.result import Member
 from crosswind.engine.unmatched import Unmatched, UnmatchedMark
@@ -47,6 +50,18 @@ class Outer:
     def note(self, unit: int, block: Block) -> Block:
         """Take new tuples in; return them, with serial numbers if they may come out alone."""
         return self._waiting[unit].note(block) if unit in self._waiting else block
+
+    def refill(self, unit: int, block: Block, serial: int) -> Block:
+        """Take tuples in that were here before, with serial numbers from ``serial`` on; as :meth:`note`."""
+        return self._waiting[unit].refill(block, serial) if unit in self._waiting else block
+
+    def matched(self, unit: int, first: int, count: int) -> npt.NDArray[np.bool_]:
+        """Return which of ``count`` tuples of a preserved unit have found a partner."""
+        return self._waiting[unit].matched(first, count)
+
+    def set_matched(self, unit: int, first: int, flags: npt.NDArray[np.bool_]) -> None:
+        """Note what :meth:`matched` told."""
+        self._waiting[unit].set_matched(first, flags)
 
     def meet(self, places: Mapping[int, Member], count: int) -> Iterator[tuple[int, Mapping[int, Member], int]]:
         """Note ``count`` matches; yield what they give: pairs, or the left tuples that match for the first time."""

@@ -96,6 +96,29 @@ class Unmatched:
         self.serial += len(block)
         return made
 
+    def refill(self, block: Block, serial: int) -> Block:
+        """Let tuples wait again that had serial numbers from ``serial`` on; return them with these."""
+        self.serial = serial
+        return self.note(block)
+
+    def matched(self, first: int, count: int) -> npt.NDArray[np.bool_]:
+        """Return which of ``count`` tuples, from serial number ``first`` on, have found a partner, or are forgotten."""
+        found = np.ones(count, dtype=np.bool_)
+        for shelf in self._shelves:
+            low, high = max(first, shelf.first), min(first + count, shelf.first + shelf.length)
+            if low < high:
+                state = shelf.state[low - shelf.first : high - shelf.first]
+                found[low - first : high - first] = (state & _MATCHED) != 0
+        return found
+
+    def set_matched(self, first: int, flags: npt.NDArray[np.bool_]) -> None:
+        """Note which tuples from serial number ``first`` on have found a partner, as :meth:`matched` tells it."""
+        for shelf in self._shelves:
+            low, high = max(first, shelf.first), min(first + len(flags), shelf.first + shelf.length)
+            if low < high:
+                rows = np.arange(low - shelf.first, high - shelf.first)[flags[low - first : high - first]]
+                self._set(shelf, rows[(shelf.state[rows] & _MATCHED) == 0], _MATCHED)
+
     def _keep(self, block: Block, first: int) -> None:
         last = self._shelves[-1] if self._shelves else None
         if last is None or last.length >= _SHELF or last.first + last.length != first:

@@ -6,6 +6,7 @@ import time as clock
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -162,7 +163,7 @@ class Cell:
                 "new checkpointLocation."
             )
         if manifest is None:
-            return Manifest(spec.identity(), about, uuid.uuid4().hex)
+            return Manifest(spec.identity(), about, uuid.uuid4().hex, serials=[0] * len(spec.units))
         if manifest.identity != spec.identity():
             raise SnapshotError(
                 "the checkpoint belongs to another join: its query, its schemas, its layout or its event time differ.\n"
@@ -197,13 +198,25 @@ class Cell:
         for entry, start in missing:
             batch = self._state.block(entry)
             try:
-                cached.join.refill(self._spec.units[entry.unit], batch.slice(start))
+                cached.join.refill(self._spec.units[entry.unit], batch.slice(start), entry.serial + start)
             except InputError as error:
                 raise self._state.refused(f"block '{entry.name}'", error) from None
             report.blocks_read += 1
-        if manifest.watermark is not None:
+        self._read_flags(manifest, cached.join)
+        if manifest.watermark is not None:  # what comes out now came out before
             cached.join.advance_to(manifest.watermark)
         return cached
+
+    def _read_flags(self, manifest: Manifest, join: Join | ManyJoin) -> None:
+        """Tell the join which of its tuples have matched."""
+        entries = _preserved(manifest, join)
+        flags = self._state.flags(manifest, sum(entry.tuples for entry in entries)) if entries else None
+        for entry in entries:
+            assert flags is not None
+            join.set_matched(entry.unit, entry.serial, flags[: entry.tuples])
+            flags = flags[entry.tuples :]
+        for unit in join.preserved:
+            join.number_from(unit, manifest.serials[unit])
 
     @staticmethod
     def _missing(manifest: Manifest, cached: CachedJoin) -> list[tuple[BlockEntry, int]] | None:
@@ -288,13 +301,17 @@ class Cell:
         manifest.next_version(name)
         manifest.watermark = None if watermark == INT64_MIN else watermark
         due = None
-        if cached.join.keeps_snapshots:
-            self._write_snapshot(manifest, cached.join)
-            if cached.join.is_waiting:  # the next watermark may bring something out
-                due = milliseconds + 1
+        join = cached.join
+        if join.keeps_snapshots:
+            self._write_snapshot(manifest, join)
         else:
-            self._write_blocks(manifest, taken, watermark)
+            self._write_blocks(manifest, taken, watermark, join.preserved)
             due = self._expiry(manifest)
+        if join.preserved:
+            flags = [join.matched(entry.unit, entry.serial, entry.tuples) for entry in _preserved(manifest, join)]
+            self._state.replace_flags(manifest, np.concatenate(flags) if flags else np.empty(0, dtype=np.bool_))
+        if (join.keeps_snapshots or join.preserved) and join.is_waiting:  # the next watermark may bring something out
+            due = milliseconds + 1
         if self._spec.by_previous:  # every cell must know the watermark of every micro-batch
             due = milliseconds + 1
         if due is not None and (manifest.timer is None or not milliseconds < manifest.timer <= due):
@@ -311,11 +328,13 @@ class Cell:
             manifest.snapshot.append(f"snapshot-{manifest.version}-{part}")
             self._store.write(manifest.snapshot[-1], data[start : start + _PART])
 
-    def _write_blocks(self, manifest: Manifest, taken: list[_Taken], watermark: int) -> None:
+    def _write_blocks(self, manifest: Manifest, taken: list[_Taken], watermark: int, preserved: Sequence[int]) -> None:
         version = manifest.version
         for unit, part in enumerate(taken):
             if part.batches:
-                self._add(manifest, unit, (version, version), part.batches[0], part.times[0])
+                serial = manifest.serials[unit]
+                self._add(manifest, unit, (version, version), part.batches[0], part.times[0], serial)
+                manifest.serials[unit] = serial + len(part.times[0])
         kept = []
         for entry in manifest.blocks:
             limit = self._ages[entry.unit]
@@ -325,7 +344,7 @@ class Cell:
                 kept.append(entry)
         manifest.blocks = kept
         for unit in range(len(taken)):
-            self._compact(manifest, unit)
+            self._compact(manifest, unit, unbroken=unit in preserved)
 
     def _add(
         self,
@@ -334,6 +353,7 @@ class Cell:
         versions: tuple[int, int],
         batch: pa.RecordBatch,
         times: npt.NDArray[np.int64],
+        serial: int,
         marks: tuple[tuple[int, int], ...] = (),
     ) -> None:
         first, last = versions
@@ -343,13 +363,15 @@ class Cell:
             mine = times[at : at + part.num_rows]
             size, checksum = self._state.add_block(name, part)
             entry = BlockEntry(name, unit, first, last, len(mine), size, int(mine.min()), int(mine.max()))
-            manifest.blocks.append(replace(entry, marks=marks, checksum=checksum))
+            manifest.blocks.append(replace(entry, marks=marks, checksum=checksum, serial=serial + at))
             at += part.num_rows
 
-    def _compact(self, manifest: Manifest, unit: int) -> None:
-        """Put small blocks together, so that a restart reads few."""
+    def _compact(self, manifest: Manifest, unit: int, *, unbroken: bool) -> None:
+        """Put small blocks together, so that a restart reads few; ``unbroken``: only if none is missing in between."""
         small = compaction(manifest.blocks, unit)
-        if not small:
+        breaks = [k for k, (a, b) in enumerate(pairwise(small), 1) if a.serial + a.tuples != b.serial]
+        small = small[breaks[-1] :] if unbroken and breaks else small
+        if len(small) < 2:
             return
         stream = self._spec.plan.units[unit].stream
         batch = concat_batches([self._state.block(entry) for entry in small])
@@ -357,7 +379,9 @@ class Cell:
         for entry in small:
             self._store.remove(entry.name)
         manifest.blocks = [entry for entry in manifest.blocks if entry not in small]
-        self._add(manifest, unit, (small[0].first, small[-1].last), batch, times, manifest.marks_of(small))
+        self._add(
+            manifest, unit, (small[0].first, small[-1].last), batch, times, small[0].serial, manifest.marks_of(small)
+        )
 
     def _expiry(self, manifest: Manifest) -> int | None:
         """Return the watermark, in milliseconds, at which the first block is no longer needed."""
@@ -367,6 +391,11 @@ class Cell:
             if limit is not None:
                 times.append(entry.time_max + limit + 1)
         return self._spec.milliseconds(min(times)) if times else None
+
+
+def _preserved(manifest: Manifest, join: Join | ManyJoin) -> list[BlockEntry]:
+    """Return the blocks of which is kept what has matched."""
+    return [entry for entry in manifest.blocks if entry.unit in join.preserved]
 
 
 def _since(began: float) -> float:

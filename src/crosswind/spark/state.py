@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from crosswind.errors import CrosswindError, SnapshotError
@@ -22,8 +24,8 @@ from crosswind.io.snapshot import seal_of
 
 __all__ = ["BlockEntry", "CellState", "Manifest", "Store", "compaction"]
 
-_FORMAT = 2
-"""1 had no checksums."""
+_FORMAT = 3
+"""1 had no checksums; 2 kept snapshots of outer joins, and knew no lag of the watermark."""
 _FAN_IN = 8
 """Blocks of about one size that are put together into one."""
 _HISTORY = 64
@@ -35,7 +37,7 @@ class BlockEntry:
     """A block in the state: tuples of ``unit`` that came in versions ``first`` to ``last``.
 
     One that was put together has ``marks``: versions, and how many of its tuples came up to each of them.
-    ``checksum`` is that of its ``size`` bytes.
+    ``checksum`` is that of its ``size`` bytes. ``serial`` is the number of its first tuple, counted as they came.
     """
 
     name: str
@@ -48,6 +50,7 @@ class BlockEntry:
     time_max: int
     marks: tuple[tuple[int, int], ...] = ()
     checksum: str = ""
+    serial: int = 0
 
     def before(self, version: int) -> int | None:
         """Return how many of the tuples, which are in the order of versions, came up to ``version`` (None: unknown)."""
@@ -65,7 +68,8 @@ class Manifest:
     machine; ``history`` names the latest versions, oldest first: two states that share the
     name of a version are the same up to it. ``snapshot`` are the parts of a join's own
     snapshot, for joins whose state is more than their tuples, and ``snapshot_seal`` its checksum.
-    ``window_tuples`` wait in the windows of the join.
+    ``window_tuples`` wait in the windows of the join. ``serials`` have the number of the next tuple of each unit;
+    ``flags`` names a bit for each tuple of preserved units, in the order of blocks: whether it has matched.
     """
 
     identity: str
@@ -80,6 +84,10 @@ class Manifest:
     snapshot_seal: str = ""
     window_tuples: int = 0
     timer: int | None = None
+    serials: list[int] = field(default_factory=list)
+    flags: str = ""
+    flags_bytes: int = 0
+    flags_checksum: str = ""
 
     def next_version(self, name: str) -> None:
         """Begin the version ``name``."""
@@ -97,8 +105,8 @@ class Manifest:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all blocks, or of the snapshot."""
-        return self.snapshot_bytes + sum(entry.size for entry in self.blocks)
+        """Bytes of all blocks and flags, or of the snapshot."""
+        return self.snapshot_bytes + self.flags_bytes + sum(entry.size for entry in self.blocks)
 
     def to_bytes(self) -> bytes:
         """Return the manifest as bytes."""
@@ -199,6 +207,22 @@ class CellState:
         if batch.num_rows != entry.tuples:
             raise self.damage(what, f"it has {batch.num_rows} tuples, not {entry.tuples}")
         return batch
+
+    def replace_flags(self, manifest: Manifest, flags: npt.NDArray[np.bool_]) -> None:
+        """Write which tuples have matched, in place of what was written before."""
+        if manifest.flags:
+            self._store.remove(manifest.flags)
+        data = np.packbits(flags).tobytes()
+        manifest.flags, manifest.flags_bytes = f"flags-{manifest.version}", len(data)
+        manifest.flags_checksum = digest_of(data)
+        self._store.write(manifest.flags, data)
+
+    def flags(self, manifest: Manifest, count: int) -> npt.NDArray[np.bool_]:
+        """Return which of the ``count`` tuples of preserved units have matched."""
+        data = self._bytes("what has matched", manifest.flags)
+        if digest_of(data) != manifest.flags_checksum or len(data) != (count + 7) // 8:
+            raise self.damage("what has matched", f"{len(data)} bytes are not those that were written")
+        return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=count).astype(np.bool_)
 
     def snapshot(self, manifest: Manifest) -> bytes:
         """Return the join's own snapshot, put together."""
