@@ -13,8 +13,8 @@ from crosswind.io.checksum import unseal
 from tests.golden import FOLDER, ON_SPARK, QUERIES, batch, feed, make_simulation, open_golden, rows_of, streams
 from tests.spark.simulation import Committed
 
-NOW = 2
-"""The format that this version writes."""
+NOW, STATE_NOW = 2, 3
+"""The formats that this version writes: of snapshots, and of the state of cells on Spark."""
 
 
 def snapshot(number: int, name: str) -> bytes:
@@ -22,13 +22,10 @@ def snapshot(number: int, name: str) -> bytes:
 
 
 def test_every_format_up_to_the_present_one_is_kept():
-    kept = {path.name for path in FOLDER.glob("format-*")}
-    assert kept == {f"format-{number}" for number in range(1, NOW + 1)}
-    for folder in kept:
-        assert {path.name for path in (FOLDER / folder).iterdir()} == {
-            *(f"{name}.snapshot" for name in QUERIES),
-            *(f"{name}.state.json" for name in ON_SPARK),
-        }
+    kept = {str(path.relative_to(FOLDER)) for path in FOLDER.glob("format-*/*")}
+    snapshots = {f"format-{number}/{name}.snapshot" for name in QUERIES for number in range(1, NOW + 1)}
+    states = {f"format-{number}/{name}.state.json" for name in ON_SPARK for number in range(1, STATE_NOW + 1)}
+    assert kept == snapshots | states
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -85,7 +82,7 @@ def simulation_of(number: int, name: str) -> Any:
 
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_the_state_of_a_cell_that_was_kept_gives_what_a_join_gives_that_went_on(name):
-    whole, restored = make_simulation(name), simulation_of(NOW, name)
+    whole, restored = make_simulation(name), simulation_of(STATE_NOW, name)
     for start in (0, 6):
         whole.batch({stream: batch(stream, start) for stream in streams(name)})
     before = len(whole.results)
@@ -96,8 +93,9 @@ def test_the_state_of_a_cell_that_was_kept_gives_what_a_join_gives_that_went_on(
     assert restored.table().num_rows
 
 
+@pytest.mark.parametrize("number", range(1, STATE_NOW))
 @pytest.mark.parametrize("name", ON_SPARK)
-def test_the_state_of_a_cell_of_the_first_format_is_refused_by_name(name):
-    words = r"another version of Crosswind, in format 1 \(this one reads format 2\).*new checkpointLocation"
+def test_the_state_of_a_cell_of_an_older_format_is_refused_by_name(name, number):
+    words = rf"another version of Crosswind, in format {number} \(this one reads format 3\).*new checkpointLocation"
     with pytest.raises(cw.SnapshotError, match=words):
-        simulation_of(1, name).batch({stream: batch(stream, 12) for stream in streams(name)})
+        simulation_of(number, name).batch({stream: batch(stream, 12) for stream in streams(name)})

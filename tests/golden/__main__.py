@@ -1,4 +1,4 @@
-"""Write what the installed version of Crosswind writes: ``python -m tests.golden FORMAT``."""
+"""Write what the installed version of Crosswind writes: ``python -m tests.golden snapshots 3``, ``... states 4``."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import sys
 from tests.golden import FOLDER, ON_SPARK, QUERIES, batch, feed, make_simulation, open_golden
 
 
-def main(number: int) -> None:
-    """Write the snapshots and states into ``format-number``, which must not be there yet."""
+def main(what: str, number: int) -> None:
+    """Write snapshots, or states on Spark, into ``format-number``; each have formats of their own."""
     folder = FOLDER / f"format-{number}"
-    folder.mkdir()
-    for name in QUERIES:
+    folder.mkdir(exist_ok=True)
+    for name in QUERIES if what == "snapshots" else ():
         with open_golden(name) as join:
             feed(name, join, 0)
             feed(name, join, 6)
             (folder / f"{name}.snapshot").write_bytes(join.snapshot())
-    for name in ON_SPARK:
+    for name in ON_SPARK if what == "states" else ():
         simulation = make_simulation(name)
         for start in (0, 6):
             simulation.batch({stream: batch(stream, start) for stream in "RS"})
@@ -29,4 +29,4 @@ def main(number: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(sys.argv[1], int(sys.argv[2]))

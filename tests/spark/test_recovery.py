@@ -26,4 +26,4 @@ def test_a_pipeline_that_is_killed_goes_on_exactly(tmp_path, masters, name, kill
     batches = random_batches(rng, 2 * len(kills) + 1)
     feed(tmp_path, batches)
     assert run_with_kills(tmp_path, masters, name, kills, rng) == len(kills)
-    assert check_output(tmp_path, name, batches) > 3
+    assert check_output(tmp_path, name, batches) > 2

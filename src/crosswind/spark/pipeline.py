@@ -147,7 +147,15 @@ class Pipeline:
         times = {source.stream: source.time for source in job.sources}
         layout: Any = job.spark.layout
         try:
-            joined = join(job.query, frames, time=times, lateness=job.lateness, layout=layout, cells=job.spark.cells)
+            joined = join(
+                job.query,
+                frames,
+                time=times,
+                lateness=job.lateness,
+                event_time=None,
+                layout=layout,
+                cells=job.spark.cells,
+            )
             return write_to(joined, job.sink, checkpoint, job.spark.trigger, job.name, self._take)
         except PySparkException as error:
             raise JobError(f"{job.path}: {failure_of(error)}") from error
