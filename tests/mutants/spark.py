@@ -361,11 +361,11 @@ ENTRIES = [
     ),
     Mutant(
         "watermark-does-not-lag",
-        "join.py",
-        "spec = replace(spec, lag=spec.milliseconds(carried.lag) + 1)",
-        "spec = replace(spec, lag=0)",
-        "an aggregation behind the join drops rows as late",
-        "spark/test_pipelines.py::test_a_pipeline_gives_the_rows_of_batch_spark",
+        "spec.py",
+        "return replace(self, lag=self.milliseconds(ticks) + 1)",
+        "return replace(self, lag=self.milliseconds(ticks))",
+        "an aggregation behind the join drops a row at the watermark as late",
+        f"{STATE}::test_the_watermark_of_the_join_is_the_lag_ahead_of_sparks",
     ),
     Mutant(
         "judged-by-the-new-watermark",
@@ -453,7 +453,7 @@ ENTRIES = [
         "small = small[breaks[-1] :] if unbroken and breaks else small",
         "small = small[0:]",
         "tuples behind a block that has expired have the numbers of others",
-        f"{STATE}::test_outer_joins_are_rebuilt_from_blocks_and_flags",
+        f"{STATE}::test_blocks_with_one_missing_in_between_are_not_put_together",
     ),
     Mutant(
         "flags-unchecked",

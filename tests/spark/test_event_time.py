@@ -15,8 +15,6 @@ from crosswind.spark.spec import unit_plan
 from tests.conftest import SPARK
 from tests.spark.frames import Feed
 
-pytestmark = SPARK
-
 TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.int32()), ("ts", TIME), ("seen", TIME)])
 SCHEMAS = {"R": SCHEMA, "S": SCHEMA}
@@ -100,6 +98,7 @@ def frames(tmp_path: Path) -> dict[str, Any]:
     return {name: Feed(tmp_path / name, SCHEMA).frame() for name in SCHEMAS}
 
 
+@SPARK
 def test_the_watermark_of_a_frame_is_its_lateness(frames):
     sql, marked = f"SELECT R.x {INNER}", frames["R"].withWatermark("ts", "7 seconds")
     cw.spark.join(sql, {**frames, "R": marked})
@@ -112,6 +111,7 @@ def test_the_watermark_of_a_frame_is_its_lateness(frames):
         cw.spark.join(sql, {**frames, "R": elsewhere})
 
 
+@SPARK
 def test_explain_names_the_column_and_its_lag(frames):
     plan = cw.spark.explain(f"SELECT R.ts {INNER}", frames)
     assert plan.sections["event time"] == [

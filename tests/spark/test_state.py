@@ -530,6 +530,7 @@ def test_the_watermark_of_the_join_is_the_lag_ahead_of_sparks():
     assert [spec.own_watermark(at) for at in (-1, 0, 1, 5)] == [0, 0, 101, 105]
     assert [spec.spark_timer(at) for at in (3, 100, 105)] == [1, 1, 5]
     assert spec.delay(0) == "107 milliseconds"
+    assert [spec.with_lag(ticks).lag for ticks in (0, 20)] == [1, 21]
     assert spec.identity() != make_spec(CROSS, SCHEMAS, lateness=7).identity() == make_spec(CROSS, SCHEMAS).identity()
 
 
@@ -626,6 +627,25 @@ def test_outer_joins_are_rebuilt_from_blocks_and_flags(kind):
         done.close_windows()
         assert_same(expected, done.table(), f"{kind}, a cache of {cache_bytes} bytes")
         assert not any("snapshot" in name for state in done.now.states.values() for name in state)
+
+
+def test_blocks_with_one_missing_in_between_are_not_put_together():
+    spec = make_spec("SELECT R.x, S.x AS a FROM R [RANGE 20] LEFT JOIN S [RANGE 20] ON R.x = S.x", SCHEMAS)
+    store, found = DictStore(), []
+
+    def step(milliseconds: int = 0, **tables: pa.Table) -> None:
+        found.extend(feed(Cell(spec, store, JoinCache()), milliseconds, **tables)[0])
+
+    for number, time in enumerate([100, 70, 101, 102, 103, 104, 105]):
+        step(R=batch((number, time)))
+    step(S=batch((3, 104), (5, 104)))
+    step(95, R=batch((7, 108)))
+    assert sorted(found) == [(1, None), (3, 3), (5, 5)], "the second block is gone, the first is not"
+    for number in (8, 9):
+        step(95, R=batch((number, 108)))
+    assert sum(name.startswith("block 0-") for name in store.content) < 8, "blocks were put together"
+    step(1000)
+    assert sorted(found, key=str) == [(k, k if k in (3, 5) else None) for k in range(10)]
 
 
 def test_flags_that_are_damaged_are_refused():

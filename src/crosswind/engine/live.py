@@ -624,12 +624,7 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         """Return the time and the sequence number before which tuples of each unit meet nothing more."""
         limits: list[_Limit] = []
         for unit, wait in enumerate(self._waits):
-            if self._counted:
-                horizon = min(marks)
-            elif len(wait.partners) == 1:
-                horizon = marks[wait.partners[0]]
-            else:
-                horizon = min([marks[other] for other in wait.partners])
+            horizon = min(marks) if self._counted else min([marks[other] for other in wait.partners])
             oldest = None if wait.age is None else max(INT64_MIN, horizon - wait.age)
             limits.append((oldest, None if wait.count is None else self._sorter.counts[unit] - wait.count))
         return limits

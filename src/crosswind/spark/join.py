@@ -181,8 +181,7 @@ def _spec(
         plan, chosen, sources, (0,) * len(sources), index, cache_mb << 20, not isinstance(query, str), 0, bool(fixed)
     )
     if streaming and carried is not None and not fixed:
-        # Spark drops what is not newer than its watermark, so one millisecond more.
-        spec = replace(spec, lag=spec.milliseconds(carried.lag) + 1)
+        spec = spec.with_lag(carried.lag)
     spec = replace(spec, lateness=_lateness(spec, lateness, own, schemas))
     return spec, carried, streaming, spark
 

@@ -80,6 +80,13 @@ class JoinSpec:
         per_second = self.plan.axis.ticks_per_second
         return Fraction(1) if per_second is None else per_second / 1000
 
+    def with_lag(self, ticks: int) -> JoinSpec:
+        """Return the join with Spark's watermark behind its own, so that a time ``ticks`` older is not late for Spark.
+
+        Spark drops what is not newer than its watermark, so it is one millisecond more.
+        """
+        return replace(self, lag=self.milliseconds(ticks) + 1)
+
     def own_watermark(self, milliseconds: int) -> int:
         """Return the watermark of the join, given Spark's; 0 means that there is none yet."""
         return 0 if milliseconds <= 0 else milliseconds + self.lag
