@@ -20,7 +20,7 @@ from tests.spark.session import session
 STREAMS = ("R", "S", "T")
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.int32()), ("ts", pa.timestamp("us", "UTC"))])
 START = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
-ROUNDS, PER_ROUND, LATE_S = 5, 60, 8
+ROUNDS, PER_ROUND, LATE_S = 3, 80, 8
 LATENESS = f"{LATE_S} seconds"
 END = START + dt.timedelta(days=1)
 """The last tuple of each stream: it matches nothing, and lets the watermark pass everything else."""
