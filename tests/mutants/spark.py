@@ -402,8 +402,8 @@ ENTRIES = [
     Mutant(
         "latest-of-an-outer-join",
         "event_time.py",
-        'if entry.query.kind == "inner" and _is_latest(',
-        "if _is_latest(",
+        "if inner and _is_latest(output.expr, entry):",
+        "if _is_latest(output.expr, entry):",
         "tuples without a partner are late behind the join",
         "spark/test_event_time.py::test_the_lag_is_the_window_of_the_stream_whose_time_goes_on",
     ),
@@ -462,5 +462,21 @@ ENTRIES = [
         "if",
         "a bit of what has matched is damaged, and rows are wrong",
         f"{STATE}::test_flags_that_are_damaged_are_refused",
+    ),
+    Mutant(
+        "rows-at-the-watermark-before",
+        "event_time.py",
+        "late = waits or not inner",
+        "late = not inner",
+        "a result that waited for the watermark is dropped behind the join",
+        "spark/test_event_time.py::test_the_lag_is_the_window_of_the_stream_whose_time_goes_on",
+    ),
+    Mutant(
+        "state-of-another-event-time",
+        "spec.py",
+        "content = [self.sql, parts, self.layout.identity(), self.clock]",
+        "content = [self.sql, parts, self.layout.identity()]",
+        "a restart with another event time takes Spark's watermark for another time",
+        f"{STATE}::test_state_of_another_event_time_is_refused",
     ),
 ]

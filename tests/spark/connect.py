@@ -6,12 +6,30 @@ import json
 import sys
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 import crosswind as cw
 from tests.spark.session import options
 
 SQL = "SELECT R.x, S.x AS a FROM R [RANGE 10], S [RANGE 10] WHERE abs(R.x - S.x) <= 1"
+
+
+IN_TIME = "SELECT R.x, R.ts FROM R [RANGE 5 SECONDS], S [RANGE 5 SECONDS] WHERE abs(R.x - S.x) <= 1"
+
+
+def joined_in_time(streams: dict[str, DataFrame]) -> DataFrame:
+    """Return the same join over timestamps; the time of R carries event time on."""
+    frames = {name: frame.select("x", sf.timestamp_seconds("ts").alias("ts")) for name, frame in streams.items()}
+    return cw.spark.join(IN_TIME, frames)
+
+
+def counts_of(joined: DataFrame, spark: SparkSession, folder: Path) -> list[int]:
+    """Return how many results there are per ten seconds, as far as Spark's watermark has passed them."""
+    counts = joined.groupBy(sf.window("ts", "10 seconds")).count().select("count")
+    writer = counts.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint-counts"))
+    assert cw.spark.wait(writer.trigger(availableNow=True).start(str(folder / "counts")), 200)
+    return sorted(row[0] for row in spark.read.schema(counts.schema).parquet(str(folder / "counts")).collect())
 
 
 def main(folder: Path) -> None:
@@ -32,6 +50,7 @@ def main(folder: Path) -> None:
     done["streaming"] = sorted(map(list, spark.read.schema(joined.schema).parquet(str(folder / "out")).collect()))
     counted = [cw.spark.progress_of(entry) for entry in query.recentProgress]
     done["results"] = sum(entry.results for entry in counted if entry is not None)
+    done["counts"] = counts_of(joined_in_time(streams), spark, folder)
     wrong = "SELECT R.x FROM R [RANGE 10], S [RANGE 10] WHERE (R.x + S.x + 9223372036854775800) * 1 > 0"
     try:
         cw.spark.join(wrong, static).collect()

@@ -534,6 +534,17 @@ def test_the_watermark_of_the_join_is_the_lag_ahead_of_sparks():
     assert spec.identity() != make_spec(CROSS, SCHEMAS, lateness=7).identity() == make_spec(CROSS, SCHEMAS).identity()
 
 
+def test_state_of_another_event_time_is_refused():
+    store = DictStore()
+    feed(Cell(make_spec(CROSS, SCHEMAS), store, JoinCache()), R=batch((1, 5)))
+    for other in ({"lag": 9}, {"by_previous": True}):
+        words = (
+            r"its layout or its event time differ.\n.*cells, Spark's watermark; .*\n.*\n.*event_time= it was made with"
+        )
+        with pytest.raises(cw.SnapshotError, match=words):
+            feed(Cell(make_spec(CROSS, SCHEMAS, **other), store, JoinCache()), S=batch((1, 6)))
+
+
 def test_what_an_operator_before_the_join_gives_out_is_judged_by_the_watermark_before():
     spec, store = make_spec(CROSS, SCHEMAS, by_previous=True), DictStore()
     cell = Cell(spec, store, JoinCache())

@@ -221,26 +221,6 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         return self._counted
 
     @property
-    def preserved(self) -> tuple[int, ...]:
-        """The units of an outer, semi or anti join for whose tuples it counts whether they matched."""
-        return () if self._outer is None else self._outer.preserved
-
-    def matched(self, unit: int, first: int, count: int) -> npt.NDArray[np.bool_]:
-        """Return which of the ``count`` tuples of a preserved unit, numbered as they were pushed, have matched."""
-        assert self._outer is not None
-        return self._outer.matched(unit, first, count)
-
-    def number_from(self, unit: int, serial: int) -> None:
-        """Let the next tuple of a preserved unit have the number ``serial``."""
-        assert self._outer is not None
-        self._call(self._outer.go_on, {**self._outer.serials(), str(unit): serial})
-
-    def set_matched(self, unit: int, first: int, flags: npt.NDArray[np.bool_]) -> None:
-        """Take over what :meth:`matched` told, of tuples that were refilled."""
-        assert self._outer is not None
-        self._call(self._outer.set_matched, unit, first, flags)
-
-    @property
     def is_waiting(self) -> bool:
         """Whether any tuple is held: for partners, for the order, or only because it will match nothing."""
         alone = self._outer is not None and len(self._outer) > 0

@@ -8,6 +8,8 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from crosswind.engine.intake import Intake
@@ -91,6 +93,26 @@ class Snapshots(Transaction):
         """
         self._check_open()
         self._call(self._take_over, read_snapshot(state, self._snapshot_schema()))
+
+    @property
+    def preserved(self) -> tuple[int, ...]:
+        """The units of an outer, semi or anti join for whose tuples it counts whether they matched."""
+        return () if self._outer is None else self._outer.preserved
+
+    def matched(self, unit: int, first: int, count: int) -> npt.NDArray[np.bool_]:
+        """Return which of the ``count`` tuples of a preserved unit, numbered as they were pushed, have matched."""
+        assert self._outer is not None
+        return self._outer.matched(unit, first, count)
+
+    def number_from(self, unit: int, serial: int) -> None:
+        """Let the next tuple of a preserved unit have the number ``serial``."""
+        assert self._outer is not None
+        self._call(self._outer.go_on, {**self._outer.serials(), str(unit): serial})
+
+    def set_matched(self, unit: int, first: int, flags: npt.NDArray[np.bool_]) -> None:
+        """Take over what :meth:`matched` told, of tuples that were refilled."""
+        assert self._outer is not None
+        self._call(self._outer.set_matched, unit, first, flags)
 
     def _snapshot_schema(self) -> SnapshotSchema:
         """Return what a snapshot must be like to fit this join."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from crosswind.errors import InputError
 from crosswind.plan.compile import Plan, PlannedQuery
-from crosswind.query.tree import Call, Column, Expr, Literal
+from crosswind.query.tree import Call, Column, Expr, Literal, Rows
 
 __all__ = ["AUTO", "EventTime", "event_time_of", "marked", "own_delay"]
 
@@ -36,19 +36,20 @@ _CHOOSING = {"greatest": 0, "least": 0, "coalesce": 0, "if": 1}
 class EventTime:
     """The column of the result that carries event time; it is at most ``lag`` ticks older than the watermark.
 
-    ``why`` says where the lag comes from.
+    ``span`` is the lag in words, and ``remedy`` a column that has none, if there is one.
     """
 
     column: str
     lag: int
-    why: str
+    span: str = ""
+    remedy: str = ""
 
     @property
     def text(self) -> str:
         """For explanations."""
         if not self.lag:
             return f"{self.column}, never older than the watermark of the join"
-        return f"{self.column}, up to {self.why} older than the watermark of the join; Spark's watermark lags as much"
+        return f"{self.column}, up to {self.span} older than the watermark of the join; Spark's watermark lags as much"
 
 
 def own_delay(frame: Any, time: str, stream: str) -> int | None:
@@ -97,11 +98,13 @@ def event_time_of(plan: Plan, wanted: str | None, times: Sequence[str], *, fixed
     if isinstance(found, str):
         raise InputError(f"event_time='{wanted}' {found}")
     if found.lag and fixed:
+        one = len(fixed) == 1
+        remedy = f"Select {found.remedy} AS {wanted}, or give" if found.remedy else "Give"
         raise InputError(
-            f"event_time='{wanted}' is up to {found.why} older than the watermark, so Spark would drop rows as late. "
+            f"event_time='{wanted}' is up to {found.span} older than the watermark, so Spark would drop rows as late. "
             f"Spark's watermark can be made to lag only where the join defines it, but {_listed(fixed)} a watermark of "
-            f"{'its' if len(fixed) == 1 else 'their'} own. Select {_latest(entries[0])} AS {wanted}, or give the "
-            f"{'frame' if len(fixed) == 1 else 'frames'} without withWatermark and say lateness=."
+            f"{'its' if one else 'their'} own. {remedy} the {'frame' if one else 'frames'} without withWatermark and "
+            f"say lateness=."
         )
     return found
 
@@ -122,31 +125,33 @@ def _chosen(plan: Plan, times: Sequence[str], fixed: Sequence[str]) -> EventTime
 
 def _combined(name: str, entries: Sequence[PlannedQuery], plan: Plan) -> EventTime | str:
     """Return the event time of the column ``name`` over all queries that have it, or why it cannot carry one."""
+    # Results that wait for the watermark come when it has passed them, so they may be as old as the one before.
+    waits = any(isinstance(unit.stream.window, Rows) for unit in plan.units)
     lags: list[EventTime] = []
     for entry in entries:
         output = next(out for out in entry.query.outputs if out.name == name)
         if not pa.types.is_timestamp(output.arrow):
             return f"is of type {output.arrow}; event time must be a timestamp."
         roles = _roles(output.expr, entry)
-        if roles is None:
+        if not roles:
             return (
                 "must be the time column of a stream, or greatest, least, coalesce or CASE of such columns: "
                 "Spark must know how far it is behind the watermark."
             )
-        if entry.query.kind == "inner" and _is_latest(output.expr, entry):
-            lags.append(EventTime(name, 0, ""))
+        inner = entry.query.kind == "inner"
+        late = waits or not inner
+        if inner and _is_latest(output.expr, entry):
+            lags.append(EventTime(name, int(late), "one tick"))
             continue
-        for role in roles:
+        remedy = _latest(entry) if inner else ""
+        for role in sorted(roles):
             stream = entry.query.streams[role]
             age = plan.axis.age_limit(stream.window)
             if age is None:
-                return (
-                    f"is the time of '{stream.alias}', whose window counts tuples: it may be of any age. "
-                    f"Give {_latest(entry)}."
-                    if entry.query.kind == "inner"
-                    else f"is the time of '{stream.alias}', whose window counts tuples: it may be of any age."
-                )
-            lags.append(EventTime(name, age + 1, f"{stream.window.text.removeprefix('RANGE ')} ({stream.alias})"))
+                of = f"is the time of '{stream.alias}', whose window counts tuples: it may be of any age."
+                return f"{of} Give {remedy}." if remedy else of
+            span = f"{stream.window.text.removeprefix('RANGE ')} ({stream.alias})"
+            lags.append(EventTime(name, age + int(late), span, "" if waits else remedy))
     return max(lags, key=lambda event_time: event_time.lag)
 
 

@@ -142,9 +142,9 @@ def explain(
     >>> plan.sections["layout"][0]
     'hash, 4 cells: ...'
     """
-    spec, carried, _, _ = _spec(query, frames, time, None, event_time, layout, cells, "auto", _CACHE_MB, sample)
+    spec, carried, streaming, _ = _spec(query, frames, time, None, event_time, layout, cells, "auto", _CACHE_MB, sample)
     sections = [*describe(spec.plan), ("layout", describe_layout(spec.layout, spec.plan))]
-    return Explanation.of([*sections, ("event time", [carried.text] if carried else [])])
+    return Explanation.of([*sections, ("event time", [carried.text] if carried and streaming else [])])
 
 
 def _spec(
