@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 ROUTE = "spark/test_route.py"
 STATE = "spark/test_state.py"
+LATE = "spark/test_late.py"
 CELLS = "spark/test_state.py::test_long_runs_with_failures_are_exact"
 MEET = "spark/test_route.py::test_every_pair_meets_in_exactly_one_cell"
 
@@ -88,8 +89,8 @@ ENTRIES = [
     Mutant(
         "filtered-clock",
         "route.py",
-        "rejected, int(ticks.max()))",
-        "rejected, max((s.time_max for s in shipments), default=None))",
+        "rejected, int(ticks.max()), without_time)",
+        "rejected, max((s.time_max for s in shipments), default=None), without_time)",
         "a tuple that joins nothing does not move the clock: state is held for ever",
         f"{ROUTE}::test_tuples_that_join_nothing_go_nowhere_but_tell_the_time",
     ),
@@ -470,6 +471,30 @@ ENTRIES = [
         "late = not inner",
         "a result that waited for the watermark is dropped behind the join",
         "spark/test_event_time.py::test_the_lag_is_the_window_of_the_stream_whose_time_goes_on",
+    ),
+    Mutant(
+        "late-copies-given-out",
+        "cell.py",
+        "if whole and arrival.primary and is_late.any():",
+        "if whole and is_late.any():",
+        "a late tuple comes out once for every copy",
+        f"{LATE}::test_what_is_dropped_comes_out_once_however_often_it_is_copied_and_tried",
+    ),
+    Mutant(
+        "routed-by-what-the-join-does-not-need",
+        "route.py",
+        "parts = [_digest(carried_vector(arrays[name])) for name in self._needed]",
+        "parts = [_digest(carried_vector(arrays[name])) for name in arrays]",
+        "a join that is restarted with late= sends tuples to other cells than before",
+        f"{LATE}::test_late_may_be_asked_for_and_left_out_at_any_restart",
+    ),
+    Mutant(
+        "state-with-all-columns",
+        "cell.py",
+        "batch = batch.select(needed_columns(self._spec.plan, arrival.unit))",
+        "pass",
+        "late= makes the state larger",
+        f"{LATE}::test_late_may_be_asked_for_and_left_out_at_any_restart",
     ),
     Mutant(
         "state-of-another-event-time",

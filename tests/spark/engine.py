@@ -6,6 +6,7 @@ import math
 import random
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from crosswind.spark.dropped import LATE, NO_TIME
 from tests.oracle import ticks_per_second
 from tests.spark.frames import (
     NotInSparkError,
@@ -25,7 +27,7 @@ from tests.spark.frames import (
     milliseconds_of,
     spark_table,
 )
-from tests.spark.simulation import CALM, Trouble, join_simulated, make_spec
+from tests.spark.simulation import CALM, Simulation, Trouble, join_simulated, make_spec
 
 WATERMARK_MS_MAX = (2**63 - 1) // 1000
 
@@ -127,14 +129,30 @@ def cell_rows(
     schemas = {name: table.schema for name, table in given.items()}
     cache_bytes = rng.choice([0, 10_000, 1 << 30])
     clock = {"lateness": streams.lateness, "lag": lag, "by_previous": by_previous}
-    spec = make_spec(sql, schemas, time=time, cache_bytes=cache_bytes, **clock, **options)
+    late = rng.choice([None, "late"])
+    spec = make_spec(sql, schemas, time=time, cache_bytes=cache_bytes, late=late, **clock, **options)
     done = join_simulated(spec, streams.batches, rng, rng.choice([CALM, Trouble()]))
     if is_outer(sql):  # what did not match waits until its window has closed
         done.close_windows()
     table = done.table()
     assert done.total("results") == table.num_rows
     assert done.rejected == streams.rejected
+    if late is not None:
+        _check_dropped(done, streams, times)
     return table, streams.dropped
+
+
+def _check_dropped(done: Simulation, streams: Streams, times: Mapping[str, str]) -> None:
+    """Compare what was given out as dropped with what must be; a tuple that can join nothing is not looked at."""
+    late = 0
+    for name, parts in streams.batches.items():
+        rows = pa.concat_tables(parts).to_pylist()
+        given = Counter(map(repr, done.dropped_rows(name, LATE)))
+        late += given.total()
+        assert not given - Counter(repr(rows[k]) for k in streams.dropped[name])
+        given = Counter(map(repr, done.dropped_rows(name, NO_TIME)))
+        assert given == Counter(repr(row) for row in rows if row[times[name]] is None)
+    assert late == done.total("late")
 
 
 def is_outer(sql: str) -> bool:

@@ -212,6 +212,10 @@ PIPELINES = {
         lambda f: counts(cw.spark.join(MANY, two(f), lateness=LATENESS)),
         lambda f: counts(cw.spark.join(MANY, two(f))),
     ),
+    "late aside": Pipeline(
+        lambda f: counts(joined(f, MEMBER, "LEFT JOIN", late="late").where("late IS NULL").drop("late")),
+        lambda f: counts(by_spark(f, MEMBER, "LEFT JOIN")),
+    ),
     "rows": Pipeline(
         lambda f: counts(cw.spark.join(COUNTED, two(f), lateness=LATENESS)),
         lambda f: counts(cw.spark.join(COUNTED, two(f))),

@@ -23,8 +23,9 @@ from crosswind.plan.layout import choose_layout
 from crosswind.query.tree import Rows
 from crosswind.spark.cache import JoinCache
 from crosswind.spark.cell import Arrival, Cell, Report
+from crosswind.spark.dropped import NO_TIME, Dropped
 from crosswind.spark.operator import result_blocks
-from crosswind.spark.pack import Pack
+from crosswind.spark.pack import Pack, Unpack
 from crosswind.spark.partition import cell_keys
 from crosswind.spark.spec import JoinSpec, result_schema, unit_plan
 
@@ -48,6 +49,7 @@ def make_spec(
     hot: Sequence[int] = (),
     lag: int = 0,
     by_previous: bool = False,
+    late: str | None = None,
 ) -> JoinSpec:
     """Return what ``crosswind.spark.join`` would send to workers."""
     plan, sources = unit_plan(parse_queries(sql, dict(schemas), time=time))
@@ -58,7 +60,7 @@ def make_spec(
     if hot:
         chosen = chosen.with_hot(hot, 4)
     spans = tuple(ticks[unit] for unit in units)
-    return JoinSpec(plan, chosen, sources, spans, index, cache_bytes, lag=lag, by_previous=by_previous)
+    return JoinSpec(plan, chosen, sources, spans, index, cache_bytes, lag=lag, by_previous=by_previous, late=late)
 
 
 class DictStore:
@@ -96,6 +98,7 @@ class Committed:
     results: list[bytes] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
     rejected: int = 0
+    dropped: list[Dropped] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,7 @@ class Simulation:
         self.results: list[bytes] = []
         self.reports: list[Report] = []
         self.rejected = 0
+        self.dropped: list[Dropped] = []
 
     def batch(self, tables: Mapping[str, pa.Table]) -> None:
         """Run a micro-batch, and run it again as often as the driver dies."""
@@ -144,6 +148,7 @@ class Simulation:
         self.results += done.results
         self.reports += done.reports
         self.rejected += done.rejected
+        self.dropped += done.dropped
         self._advance(rows)
 
     def settle(self) -> None:
@@ -164,6 +169,13 @@ class Simulation:
         """Return all results so far."""
         batches = [read_block(block) for block in self.results]
         return pa.Table.from_batches(batches, result_schema(self.spec.plan, many=False))
+
+    def dropped_rows(self, source: str, reason: str) -> list[dict[str, Any]]:
+        """Return the tuples of ``source`` that were dropped for ``reason``, as the output has them."""
+        output, late = Unpack(self.spec), self.spec.late
+        batches = [output.dropped(entry.batch, entry.unit, entry.reason) for entry in self.dropped]
+        rows = [row[late] for batch in batches for row in batch.to_pylist()]
+        return [row[source] for row in rows if (row["stream"], row["reason"]) == (source, reason)]
 
     def total(self, name: str) -> int:
         """Return a counter, added up."""
@@ -190,10 +202,12 @@ class Simulation:
             by_cell.setdefault(row["cell"], []).append(row)
         for cell, mine in by_cell.items():
             done.rejected += sum(row["rejected"] for row in mine)
+            blocks = [row for row in mine if row["block"] is not None]
+            done.dropped += [Dropped(r["unit"], NO_TIME, read_block(r["block"])) for r in blocks if r["rejected"]]
             arrivals = [
                 Arrival(row["unit"], row["is_primary"], read_block(row["block"]))
-                for row in mine
-                if row["block"] is not None
+                for row in blocks
+                if not row["rejected"]
             ]
             passed = sum(row["tuples"] for row in mine if row["block"] is None)
             self._attempts(cell, arrivals, done, passed)
@@ -222,6 +236,7 @@ class Simulation:
                 break
         done.states[cell] = store.content
         done.rejected += task.set_aside
+        done.dropped += task.dropped
         if task.timer is not None:
             done.timers.setdefault(cell, set()).add(self.spec.spark_timer(task.timer))
         done.results += blocks

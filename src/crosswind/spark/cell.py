@@ -21,6 +21,8 @@ from crosswind.io.blocks import concat_batches, pieces, rows_within
 from crosswind.io.snapshot import seal_of
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.spark.cache import CachedJoin, JoinCache
+from crosswind.spark.dropped import LATE, Dropped
+from crosswind.spark.route import needed_columns
 from crosswind.spark.spec import JoinSpec, by_query
 from crosswind.spark.state import BlockEntry, CellState, Manifest, Store, compaction
 from crosswind.window.vector import take_rows
@@ -103,6 +105,8 @@ class Cell:
         """Whether there was nothing to do."""
         self.set_aside = 0
         """Tuples that were left out because arithmetic overflows (see :class:`crosswind.OverflowWarning`)."""
+        self.dropped: list[Dropped] = []
+        """Tuples that came too late, if the join gives them out."""
         self.timer: int | None = None
         """The watermark, in milliseconds, at which to call again even if nothing comes (None: as asked before)."""
 
@@ -246,11 +250,16 @@ class Cell:
     def _judge(self, arrivals: Sequence[Arrival], front: int, report: Report) -> list[_Taken]:
         """Drop and count what is late: Spark's watermark stands where it stood before the micro-batch."""
         taken = [_Taken() for _ in self._spec.plan.units]
+        whole = self._spec.late is not None
         for arrival in arrivals:
             stream = self._spec.plan.units[arrival.unit].stream
             factor = self._spec.plan.axis.factors[arrival.unit]
             times, _ = ticks_of(arrival.batch.column(stream.time), factor, stream.alias)
             batch, is_late = arrival.batch, times < front
+            if whole and arrival.primary and is_late.any():
+                self.dropped.append(Dropped(arrival.unit, LATE, take_rows(batch, np.flatnonzero(is_late))))
+            if whole:  # the state has what the join needs
+                batch = batch.select(needed_columns(self._spec.plan, arrival.unit))
             if is_late.any():
                 rows = np.flatnonzero(~is_late)
                 batch, times = take_rows(batch, rows), times[rows]

@@ -18,6 +18,7 @@ from crosswind.plan.explain import describe
 from crosswind.plan.explanation import Explanation
 from crosswind.plan.layout import choose_layout, describe_layout
 from crosswind.query.tree import Column
+from crosswind.spark.dropped import check_late, late_type
 from crosswind.spark.event_time import AUTO, EventTime, event_time_of, marked, own_delay
 from crosswind.spark.operator import OUTPUT, CellProcessor
 from crosswind.spark.pack import PACKED, Pack, Unpack
@@ -26,7 +27,7 @@ from crosswind.spark.progress import METRICS, counters
 from crosswind.spark.schema import arrow_schema, check_carried, spark_type
 from crosswind.spark.session import check_operator, check_stateful, cores_of
 from crosswind.spark.skew import SAMPLE_ROWS, with_hot_places
-from crosswind.spark.spec import QUERY, JoinSpec, result_schema, unit_plan
+from crosswind.spark.spec import QUERY, JoinSpec, unit_plan
 from crosswind.spark.static import StaticCells
 
 __all__ = ["explain", "join"]
@@ -49,6 +50,7 @@ def join(
     index: str = "auto",
     cache_mb: int = _CACHE_MB,
     sample: Mapping[str, Any] | None = None,
+    late: str | None = None,
 ) -> Any:
     """Join streaming DataFrames into a streaming DataFrame, or static ones into a static one.
 
@@ -80,6 +82,11 @@ def join(
     sample : mapping of str to DataFrame or Arrow-shaped, optional
         Some tuples of a stream (static). Keys or ranges that are very frequent in it are spread
         over several cells, so that one hot key does not keep one core busy while others wait.
+    late : str, optional
+        A further column of the result, of this name, for tuples that are not joined: late ones, and those without
+        a time. In results it is null; such a tuple is a row of its own in which nothing else is filled. It is a struct:
+        ``stream``, ``reason`` (``late`` or ``no time``), and under the name of each stream the tuple with all its
+        columns. If left out, such tuples are only counted.
 
     Returns
     -------
@@ -104,6 +111,10 @@ def join(
         query, frames, time, lateness, event_time, layout, cells, index, cache_mb, sample
     )
     schema = _result_type(spec, frames)
+    if late is not None:
+        check_late(late, spec.sources, schema.names)
+        spec = replace(spec, late=late)
+        schema = schema.add(late, late_type({source: frames[source] for source in spec.sources}))
     if not streaming:
         return _static(spec, frames, schema)
     check_stateful(spark, spec.layout.total)
@@ -114,7 +125,7 @@ def join(
     check_operator(grouped)
     joined = grouped.transformWithStateInPandas(CellProcessor(spec, keys), OUTPUT, "append", "EventTime")
     observed = joined.observe(f"{METRICS}_{spec.identity()}_{next(_joins)}", *counters(keys))
-    rows = observed.mapInArrow(Unpack(result_schema(spec.plan, many=spec.many), spec.many), schema)
+    rows = observed.mapInArrow(Unpack(spec), schema)
     if carried is None:
         return rows
     return marked(rows, carried.column, max(spec.delay_ms(unit) for unit in range(len(spec.units))))

@@ -14,6 +14,7 @@ from crosswind.errors import SnapshotError
 from crosswind.io.blocks import BLOCK_BYTES, concat_batches, read_block, rows_within, write_block
 from crosswind.spark.cache import CACHE
 from crosswind.spark.cell import Arrival, Cell, Found, Report
+from crosswind.spark.dropped import NO_TIME, Dropped
 from crosswind.spark.spec import JoinSpec
 
 __all__ = ["OUTPUT", "CellProcessor", "SparkStore", "result_blocks"]
@@ -22,8 +23,9 @@ _RESULT_ROWS = 1 << 16
 """Rows of a result block, if they are not too wide."""
 
 _COUNTERS = ", ".join(f"{f.name} {'double' if f.name.endswith('_ms') else 'long'}" for f in fields(Report))
-OUTPUT = f"cell int, query string, block binary, rejected long, {_COUNTERS}"
-"""The columns of what cells give out: result blocks, and a row of counters a cell and micro-batch."""
+OUTPUT = f"cell int, query string, block binary, unit int, dropped string, rejected long, {_COUNTERS}"
+"""The columns of what cells give out: result blocks, blocks of tuples that were dropped (of which unit, and why), and
+one row of counters per cell and micro-batch."""
 
 
 class SparkStore:
@@ -85,8 +87,11 @@ class CellProcessor(StatefulProcessor):
         for frame in rows:
             rejected += int(frame["rejected"].sum())
             report.tuples += int(frame["tuples"][frame["block"].isna()].sum())
-            for unit, primary, block in zip(frame["unit"], frame["is_primary"], frame["block"], strict=True):
-                if block is not None:
+            parts = [frame[name] for name in ("unit", "is_primary", "rejected", "block")]
+            for unit, primary, without_time, block in zip(*parts, strict=True):
+                if block is not None and without_time:
+                    yield from _dropped_rows(int(key[0]), Dropped(int(unit), NO_TIME, read_block(block)))
+                elif block is not None:
                     arrivals.append(Arrival(int(unit), bool(primary), read_block(block)))
         yield from self._process(int(key[0]), arrivals, rejected, report, timerValues)
 
@@ -113,11 +118,13 @@ class CellProcessor(StatefulProcessor):
         cell = Cell(self._spec, self._store, CACHE, number, hears_all=number == 0 and not self._spec.by_previous)
         now = self._spec.own_watermark(timer_values.getCurrentWatermarkInMs())
         for query, block in result_blocks(cell.process(arrivals, now, report)):
-            yield _row(key, Report(), 0, query, block)
+            yield _row(key, query=query, block=block)
+        for dropped in cell.dropped:
+            yield from _dropped_rows(key, dropped)
         if cell.timer is not None:
             self._handle.registerTimer(self._spec.spark_timer(cell.timer))
         if counted is not None or not cell.is_idle:  # one report: what it holds is added up over the cells
-            yield _row(key, report, rejected + cell.set_aside, None, None)
+            yield _row(key, report, rejected + cell.set_aside)
 
 
 def result_blocks(found: Iterable[Found]) -> Iterator[tuple[str, bytes]]:
@@ -135,6 +142,21 @@ def result_blocks(found: Iterable[Found]) -> Iterator[tuple[str, bytes]]:
         yield query, write_block(concat_batches(batches))
 
 
-def _row(key: int, report: Report, rejected: int, query: str | None, block: bytes | None) -> pd.DataFrame:
-    counted = {name: [value] for name, value in vars(report).items()}
-    return pd.DataFrame({"cell": [key], "query": [query], "block": [block], "rejected": [rejected], **counted})
+def _dropped_rows(key: int, dropped: Dropped) -> Iterator[pd.DataFrame]:
+    for block in dropped.blocks():
+        yield _row(key, block=block, unit=dropped.unit, dropped=dropped.reason)
+
+
+def _row(
+    key: int,
+    report: Report | None = None,
+    rejected: int = 0,
+    *,
+    query: str | None = None,
+    block: bytes | None = None,
+    unit: int = -1,
+    dropped: str | None = None,
+) -> pd.DataFrame:
+    counted = {name: [value] for name, value in vars(report or Report()).items()}
+    content = {"cell": key, "query": query, "block": block, "unit": unit, "dropped": dropped, "rejected": rejected}
+    return pd.DataFrame({name: [value] for name, value in content.items()} | counted)

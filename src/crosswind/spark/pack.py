@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from crosswind.io.blocks import BLOCK_BYTES, read_block, write_block
-from crosswind.spark.route import Routed, Router, needed_columns
+from crosswind.spark.dropped import late_rows, output_schema, with_late
+from crosswind.spark.route import Routed, Router, needed_columns, travelling_columns
 from crosswind.spark.spec import JoinSpec, widen
 
 __all__ = ["PACKED", "PACKED_SCHEMA", "Pack", "Unpack"]
@@ -18,7 +19,8 @@ _ROWS = 1 << 17
 
 PACKED = "cell int, unit int, is_primary boolean, time timestamp, start long, tuples long, rejected long, block binary"
 """The columns of packed blocks: ``time`` is the greatest in the block (as Spark's watermark wants it), ``start``
-the least, in ticks; ``rejected`` counts tuples without a time. A row without a block counts what joins nothing."""
+the least, in ticks; ``rejected`` counts tuples without a time. A row without a block counts what joins nothing; one
+with a block and ``rejected`` has the tuples that it counts."""
 
 PACKED_SCHEMA = pa.schema(
     [
@@ -33,7 +35,7 @@ PACKED_SCHEMA = pa.schema(
     ]
 )
 
-_routers: dict[tuple[str, int], Router] = {}
+_routers: dict[tuple[str, int, bool], Router] = {}
 """Routers of this process, by join and unit: micro-batches come often, and a router knows its kernels."""
 
 
@@ -58,7 +60,8 @@ class Pack:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that rows must have, in this order, under whatever names."""
-        return needed_columns(self._spec.plan, self._unit)
+        columns = needed_columns if self._spec.late is None else travelling_columns
+        return columns(self._spec.plan, self._unit)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield packed blocks."""
@@ -75,9 +78,10 @@ class Pack:
             yield self._pack(waiting)
 
     def _router(self) -> Router:
-        key = (self._spec.identity(), self._unit)
+        whole = self._spec.late is not None
+        key = (self._spec.identity(), self._unit, whole)
         if key not in _routers:
-            _routers[key] = Router(self._spec.plan, self._unit, self._spec.layout)
+            _routers[key] = Router(self._spec.plan, self._unit, self._spec.layout, whole=whole)
         return _routers[key]
 
     def _pack(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -99,9 +103,16 @@ class Pack:
             "block": [write_block(shipment.batch) for shipment in shipments],
         }
         passed, rejected = (routed.passed, routed.rejected) if counts else (0, 0)
+        time = self._spark_time(routed.time_max)
+        rows: list[tuple[Any, ...]] = []
+        if self._spec.late is not None and rejected and routed.without_time is not None:
+            block = write_block(routed.without_time)
+            rows.append((self._keys[0], self._unit, True, time, None, 0, rejected, block))
+            rejected = 0
         for cell in self._told(routed):
-            time = self._spark_time(routed.time_max)
-            row = (self._keys[cell], self._unit, True, time, None, *((0, 0) if cell else (passed, rejected)), None)
+            counted = (0, 0) if cell else (passed, rejected)
+            rows.append((self._keys[cell], self._unit, True, time, None, *counted, None))
+        for row in rows:
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
         arrays = [pa.array(values, field.type) for values, field in zip(columns.values(), PACKED_SCHEMA, strict=True)]
@@ -129,19 +140,33 @@ class Unpack:
 
     Parameters
     ----------
-    schema : pyarrow.Schema
-        The columns of all queries.
-    many : bool
-        Whether blocks are of several queries.
+    spec : JoinSpec
+        The join.
     """
 
-    def __init__(self, schema: pa.Schema, many: bool) -> None:
-        self._schema, self._many = schema, many
+    def __init__(self, spec: JoinSpec) -> None:
+        self._sources, self._many, self._late = spec.sources, spec.many, spec.late is not None
+        self._schema = output_schema(spec)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all blocks."""
         for batch in batches:
-            for query, data in zip(batch.column("query"), batch.column("block"), strict=True):
-                if data.is_valid:
-                    rows = read_block(data.as_buffer())
-                    yield widen(rows, query.as_py(), self._schema) if self._many else rows
+            parts = [batch.column(name) for name in ("query", "block", "unit", "dropped")]
+            for query, data, unit, dropped in zip(*parts, strict=True):
+                if not data.is_valid:
+                    continue
+                rows = read_block(data.as_buffer())
+                if dropped.is_valid:
+                    yield self.dropped(rows, unit.as_py(), dropped.as_py())
+                else:
+                    yield self.results(rows, query.as_py())
+
+    def results(self, rows: pa.RecordBatch, query: str) -> pa.RecordBatch:
+        """Return results of ``query`` with all columns of the output."""
+        if self._many:
+            return widen(rows, query, self._schema)
+        return with_late(rows, self._schema) if self._late else rows
+
+    def dropped(self, rows: pa.RecordBatch, unit: int, reason: str) -> pa.RecordBatch:
+        """Return tuples that were dropped with all columns of the output."""
+        return late_rows(rows, self._sources[unit], reason, self._schema)

@@ -28,7 +28,7 @@ from crosswind.query.tree import Rows
 from crosswind.window.block import Block
 from crosswind.window.vector import Vector, take_rows
 
-__all__ = ["Routed", "Router", "Shipment", "needed_columns"]
+__all__ = ["Routed", "Router", "Shipment", "needed_columns", "travelling_columns"]
 
 _Ints = npt.NDArray[np.int64]
 _FAR = 4.0e18
@@ -51,13 +51,14 @@ class Routed:
     """Where the tuples of a batch go; how many go nowhere, since they can join nothing; how many had no time.
 
     ``time_max`` is the greatest time of all (None: there were none): a tuple that joins nothing
-    still moves the clock.
+    still moves the clock. ``without_time`` are the tuples that had none (None: not one).
     """
 
     shipments: list[Shipment]
     passed: int
     rejected: int
     time_max: int | None
+    without_time: pa.RecordBatch | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,11 @@ def needed_columns(plan: Plan, unit: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys([plan.units[unit].stream.time, *Intake(plan, unit).columns]))
 
 
+def travelling_columns(plan: Plan, unit: int) -> tuple[str, ...]:
+    """Return all columns of tuples of ``unit``, those that the join needs first."""
+    return tuple(dict.fromkeys([*needed_columns(plan, unit), *plan.units[unit].stream.schema.names]))
+
+
 class Router:
     """Routes the tuples of one unit.
 
@@ -89,14 +95,17 @@ class Router:
         The unit whose tuples are routed.
     layout : Layout
         Which cells there are.
+    whole : bool
+        Whether tuples travel with all their columns, and not only with those that the join needs.
     """
 
-    def __init__(self, plan: Plan, unit: int, layout: Layout) -> None:
+    def __init__(self, plan: Plan, unit: int, layout: Layout, *, whole: bool = False) -> None:
         self._unit, self._layout = unit, layout
         self._stream = plan.units[unit].stream
         self._factor = plan.axis.factors[unit]
         self._intake = Intake(plan, unit)
-        self.columns = needed_columns(plan, unit)
+        self._needed = needed_columns(plan, unit)
+        self.columns = travelling_columns(plan, unit) if whole else self._needed
         self.schema = pa.schema([self._stream.schema.field(name) for name in self.columns])
         streams = [stream for entry in plan.queries for stream in entry.query.streams]
         self._counted = any(isinstance(stream.window, Rows) for stream in streams)
@@ -111,17 +120,21 @@ class Router:
         """Return the shipments of ``table``."""
         arrays = read_columns(table, self._stream.schema, self.columns, self._stream.alias)
         ticks, missing = ticks_of(arrays[self._stream.time], self._factor, self._stream.alias)
-        rejected = 0 if missing is None else int(missing.sum())
+        rejected, without_time = 0, None
         if missing is not None:
+            rejected = int(missing.sum())
+            without_time = take_rows(self._batch(arrays), np.flatnonzero(missing))
             rows = np.flatnonzero(~missing)
             arrays = {name: take_rows(array, rows) for name, array in arrays.items()}
             ticks = ticks[rows]
         if not len(ticks):
-            return Routed([], 0, rejected, None)
+            return Routed([], 0, rejected, None, without_time)
         rows, cells, primary = self._places(arrays, ticks)
-        batch = pa.RecordBatch.from_arrays(list(arrays.values()), schema=self.schema)
-        shipments = _ship(batch, ticks, rows, cells, primary)
-        return Routed(shipments, len(ticks) - int(primary.sum()), rejected, int(ticks.max()))
+        shipments = _ship(self._batch(arrays), ticks, rows, cells, primary)
+        return Routed(shipments, len(ticks) - int(primary.sum()), rejected, int(ticks.max()), without_time)
+
+    def _batch(self, arrays: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(list(arrays.values()), schema=self.schema)
 
     def _places(self, arrays: Mapping[str, pa.Array], ticks: _Ints) -> tuple[_Ints, _Ints, npt.NDArray[np.bool_]]:
         """Return rows, their cells, and which of these is a row's first; rows that join nothing are missing."""
@@ -147,10 +160,10 @@ class Router:
         return rows, cells, primary
 
     def _content(self, arrays: Mapping[str, pa.Array]) -> _Ints:
-        """Return a hash (not negative) of everything a tuple carries, save nested values."""
+        """Return a hash (not negative) of everything in a tuple that the join needs, save nested values."""
         from crosswind.kernel.arrange import hash_keys
 
-        parts = [_digest(carried_vector(array)) for array in arrays.values()]
+        parts = [_digest(carried_vector(arrays[name])) for name in self._needed]
         return hash_keys([part for part in parts if part is not None])
 
     # -- hash and range ------------------------------------------------------

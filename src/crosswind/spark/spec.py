@@ -32,7 +32,8 @@ class JoinSpec:
     ``sources`` names the frame that each unit reads; ``lateness`` is in ticks, by unit;
     ``cache_bytes`` bounds what a worker process keeps decoded; ``many``: results name their query.
     ``lag``: milliseconds that Spark's watermark is behind that of the join. ``by_previous``: late is what is not
-    newer than the watermark of the micro-batch before (see :mod:`crosswind.spark.event_time`).
+    newer than the watermark of the micro-batch before (see :mod:`crosswind.spark.event_time`). ``late``: the column of
+    the output for tuples that are dropped, which then travel with all their columns (None: they are only counted).
     """
 
     plan: Plan
@@ -44,6 +45,7 @@ class JoinSpec:
     many: bool = False
     lag: int = 0
     by_previous: bool = False
+    late: str | None = None
 
     @property
     def units(self) -> tuple[str, ...]:

@@ -11,7 +11,9 @@ from crosswind.engine.many import ManyJoin
 from crosswind.engine.session import open_plan
 from crosswind.io.blocks import read_block
 from crosswind.plan.axis import INT64_MAX
-from crosswind.spark.spec import JoinSpec, by_query, result_schema, widen
+from crosswind.spark.dropped import NO_TIME
+from crosswind.spark.pack import Unpack
+from crosswind.spark.spec import JoinSpec, by_query
 
 __all__ = ["StaticCells"]
 
@@ -25,7 +27,7 @@ class StaticCells:
 
     def __init__(self, spec: JoinSpec) -> None:
         self._spec = spec
-        self._schema = result_schema(spec.plan, many=spec.many)
+        self._output = Unpack(spec)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the results of all cells of a partition."""
@@ -34,8 +36,12 @@ class StaticCells:
         for batch in batches:
             cells, units = batch.column("cell").to_pylist(), batch.column("unit").to_pylist()
             starts, blocks = batch.column("start").to_pylist(), batch.column("block")
-            for cell, unit, start, block in zip(cells, units, starts, blocks, strict=True):
+            rejected = batch.column("rejected").to_pylist()
+            for cell, unit, start, block, dropped in zip(cells, units, starts, blocks, rejected, strict=True):
                 if not block.is_valid:
+                    continue
+                if dropped:
+                    yield self._output.dropped(read_block(block.as_buffer()), unit, NO_TIME)
                     continue
                 if join is None or cell != current:
                     if join is not None:
@@ -49,7 +55,7 @@ class StaticCells:
     def _rows(self, found: pa.Table | dict[str, pa.Table]) -> Iterator[pa.RecordBatch]:
         for name, table in by_query(found):
             for batch in table.to_batches():
-                yield widen(batch, name, self._schema) if self._spec.many else batch
+                yield self._output.results(batch, name)
 
     def _open(self) -> Join | ManyJoin:
         spec = self._spec
