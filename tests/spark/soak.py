@@ -1,13 +1,15 @@
-"""A long run over a live rate source: memory must stay flat and the output exact.
+"""A long run over a live rate source: memory and the checkpoint folder must stay flat, and the output exact.
 
 ``python -m tests.spark.soak --seconds 1800`` (``make soak``). Two rate sources are joined by a band under
 RANGE windows; every tuple is a function of its number, so the whole result can be computed again at the end.
-With ``--kill-every`` a Python worker is killed now and then. Exit code 1 if memory grows or a row is wrong.
+With ``--kill-every`` a Python worker is killed now and then. Exit code 1 if memory or the folder grows, or a row is
+wrong.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -15,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +37,21 @@ SQL = f"""
 SELECT R.value AS r, S.value AS s, R.timestamp AS tr, S.timestamp AS tq
 FROM R [RANGE 10 SECONDS], S [RANGE 10 SECONDS] WHERE abs(R.x - S.x) <= {BAND}
 """
+UNITS = {"memory_mb": " MB", "checkpoint_mb": " MB", "files": ""}
 WARM_UP = 0.4
 """The share of the run in which caches fill and the JVM takes what it wants."""
 GROWTH_MAX = 0.10
 """How much memory may grow over the rest of the run."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A moment of the run: what the JVM and its workers hold, and the checkpoint folder."""
+
+    seconds: float
+    memory_mb: float
+    checkpoint_mb: float
+    files: int
 
 
 def source(spark: SparkSession, name: str, rate: int) -> DataFrame:
@@ -52,30 +66,42 @@ def workers(pids: Sequence[int]) -> list[int]:
     return [pid for pid in found if parent(pid) in found]
 
 
-def watch(query: Any, seconds: float, kill_every: float | None, rng: random.Random) -> list[tuple[float, float]]:
-    """Let the query run; return (seconds, MB of the JVM and its workers) as they were sampled."""
+def folder_size(folder: Path) -> tuple[int, int]:
+    """Return the bytes and the number of the files in ``folder``; some may go while they are counted."""
+    sizes = []
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_file():
+                sizes.append(path.stat().st_size)
+    return sum(sizes), len(sizes)
+
+
+def watch(query: Any, checkpoint: Path, seconds: float, kill_every: float | None, rng: random.Random) -> list[Sample]:
+    """Let the query run; return what was sampled."""
     began = time.monotonic()
-    samples: list[tuple[float, float]] = []
+    samples: list[Sample] = []
     shown, killed, kills = began, began, 0
     while (now := time.monotonic()) - began < seconds:
         if not query.isActive:
             cw.spark.wait(query)
             raise RuntimeError("the query has ended by itself")
         tree = descendants(os.getpid())
-        samples.append((now - began, resident_mb(tree)))
+        size, files = folder_size(checkpoint)
+        samples.append(Sample(now - began, resident_mb(tree), size / 1e6, files))
         if kill_every is not None and now - killed > kill_every and workers(tree):
             killed, kills = now, kills + kill(rng.choice(workers(tree)))
         if now - shown > 30:
             shown, last = now, cw.spark.progress_of(query.lastProgress)
             told = "" if last is None else f"batch {last.batch}, {last.batch_ms:.0f} ms, {last.window_tuples} waiting"
-            print(f"{now - began:6.0f} s  {samples[-1][1]:6.0f} MB  {kills} kills  {told}", flush=True)
+            kept = f"checkpoint {size / 1e6:.1f} MB in {files} files"
+            print(f"{now - began:6.0f} s  {samples[-1].memory_mb:6.0f} MB  {kept}  {kills} kills  {told}", flush=True)
         time.sleep(1)
     return samples
 
 
-def growth(samples: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-    """Return the mean of memory after the warm-up in MB, its slope in MB/min, and its relative growth."""
-    seconds, used = (np.array(column) for column in zip(*samples, strict=True))
+def growth(seconds: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean of ``values`` after the warm-up, its slope per minute, and its relative growth."""
+    seconds, used = np.array(seconds), np.array(values)
     late = seconds > WARM_UP * seconds[-1]
     slope, _ = np.polyfit(seconds[late], used[late], 1)
     grown = slope * (seconds[late][-1] - seconds[late][0])
@@ -134,18 +160,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     writer = joined.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.start(str(folder / "out"))
     try:
-        samples = watch(query, asked.seconds, asked.kill_every, random.Random(asked.seed))
+        samples = watch(query, folder / "checkpoint", asked.seconds, asked.kill_every, random.Random(asked.seed))
         query.stop()
         spark.read.schema(joined.schema).parquet(str(folder / "out")).coalesce(1).write.parquet(str(folder / "read"))
     finally:
         query.stop()
         spark.stop()
-    mean, slope, grown = growth(samples)
     rows, wrong = check_output(folder, asked.rate)
     shutil.rmtree(folder, ignore_errors=True)
-    print(f"memory: {mean:.0f} MB, {slope:+.1f} MB/min after the warm-up ({grown:+.1%}; at most {GROWTH_MAX:.0%})")
+    bad = wrong > 0 or rows == 0
+    for name, unit in UNITS.items():
+        mean, slope, grown = growth([s.seconds for s in samples], [getattr(s, name) for s in samples])
+        bad |= grown > GROWTH_MAX
+        what = name.rpartition("_")[0] if unit else name
+        told = f"{what}: {mean:.0f}{unit}, {slope:+.1f}{unit}/min after the warm-up"
+        print(f"{told} ({grown:+.1%}; at most {GROWTH_MAX:.0%})")
     print(f"output: {rows} rows, {wrong} lost or doubled")
-    return int(grown > GROWTH_MAX or wrong > 0 or rows == 0)
+    return int(bad)
 
 
 if __name__ == "__main__":

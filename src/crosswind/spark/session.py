@@ -21,6 +21,10 @@ _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enab
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _DAEMON = "spark.python.daemon.module"
 _CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
+_RETAIN = "spark.sql.streaming.minBatchesToRetain"
+_RETAINED = 20
+"""Micro-batches that a checkpoint can go back to. A restart needs the last; Spark's own 100 multiply what short
+micro-batches write."""
 _ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 
@@ -49,6 +53,7 @@ def settings(cells: int | None = None, *, preload: bool = True) -> dict[str, str
         _PROVIDER: _ROCKSDB,
         _CHANGELOG: "true",
         _PARTITIONS: str(cells or os.cpu_count() or 1),
+        _RETAIN: str(_RETAINED),
         _ARROW_ROWS: "65536",
         _ARROW_BYTES: str(BLOCK_BYTES),
     }
