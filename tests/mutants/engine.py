@@ -312,14 +312,6 @@ ENTRIES = [
         f"{OUTER}::test_time_order_with_what_did_not_match",
     ),
     Mutant(
-        "right-tuples-forgotten",
-        "outer.py",
-        '"full": (0, 1)',
-        '"full": (0,)',
-        "tuples of the right stream of a FULL JOIN do not come out",
-        "test_outer.py::test_tuples_of_both_streams_of_a_full_join_come_out",
-    ),
-    Mutant(
         "semi-gives-the-rest",
         "outer.py",
         'if closed and self._kind != "semi":',

@@ -305,8 +305,8 @@ ENTRIES = [
     Mutant(
         "outer-spread-over-cells",
         "layout.py",
-        'return (True, False), f"tuples of {plan.units[0]',
-        'return (True, True), f"tuples of {plan.units[0]',
+        "return (preserved == (0,), preserved == (1,)), why",
+        "return (True, True), why",
         "a tuple that matches in one cell comes out unmatched in another",
         "spark/test_state.py::test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are",
     ),
@@ -317,6 +317,22 @@ ENTRIES = [
         "return (True, False), ",
         "a right tuple of a FULL JOIN comes out unmatched in every cell",
         "spark/test_state.py::test_a_tuple_of_an_outer_join_comes_out_once_however_many_cells_there_are",
+    ),
+    Mutant(
+        "outer-owner",
+        "layout.py",
+        "if set(preserved) <= {unit}]",
+        "]",
+        "the preserved stream of an outer join is copied to a second cell, and comes out unmatched there",
+        ROUTE + "::test_the_layout_of_an_outer_join_copies_no_tuple_that_may_come_out_alone",
+    ),
+    Mutant(
+        "outer-hot-copies",
+        "layout.py",
+        "first, second = (cores, 1) if self.owner in preserved else (1, cores)",
+        "pass",
+        "a preserved tuple with a hot key is copied, and comes out unmatched in some cell",
+        ROUTE + "::test_a_tuple_that_may_come_out_alone_is_in_one_cell_with_all_its_partners",
     ),
     Mutant(
         "shifted-keys",

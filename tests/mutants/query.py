@@ -248,4 +248,12 @@ ENTRIES = [
         "a predicate that needs a variable from outside is taken, and fails in the compiler",
         QUERY,
     ),
+    Mutant(
+        "right-tuples-forgotten",
+        "tree.py",
+        '"full": (0, 1)',
+        '"full": (0,)',
+        "tuples of the right stream of a FULL JOIN do not come out",
+        "test_outer.py::test_tuples_of_both_streams_of_a_full_join_come_out",
+    ),
 ]

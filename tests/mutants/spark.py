@@ -54,6 +54,14 @@ ENTRIES = [
         MEET,
     ),
     Mutant(
+        "null-keys-nowhere",
+        "route.py",
+        'if self._preserved and layout.kind != "grid":',
+        'if False and layout.kind != "grid":',
+        "tuples of an outer join whose key is null never come out",
+        f"{ROUTE}::test_a_tuple_that_may_come_out_alone_is_in_one_cell_with_all_its_partners",
+    ),
+    Mutant(
         "hot-grids-overlap",
         "route.py",
         "base = layout.cells + int(k) * size",

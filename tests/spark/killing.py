@@ -33,6 +33,8 @@ SECONDS_MAX = 240
 """For one micro-batch, or for a start, on a busy machine."""
 PARTITIONS = (2, 3, 1, 5)
 """Of the session, other ones at every start: those of the checkpoint hold."""
+TRIGGERS = ("once", "live")
+"""All that is there and then the end, or one micro-batch after the other (see :mod:`tests.spark.driver`)."""
 KILLED = ("plain", "left after", "rows", "many queries", "join after join", "aggregate before")
 
 
@@ -57,16 +59,17 @@ class Victim:
 
     def __init__(self, folder: Path, masters: Sequence[str], name: str) -> None:
         self.folder, self._name = folder, name
-        self._settings = zip(cycle(masters), cycle(PARTITIONS), strict=False)
+        self._settings = zip(cycle(masters), cycle(PARTITIONS), cycle(TRIGGERS), strict=False)
         self._seen: set[int] = set()
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-        master, partitions = next(self._settings)
+        master, partitions, trigger = next(self._settings)
+        arguments = [str(self.folder), master, self._name, str(partitions), trigger]
         with (self.folder / "driver.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "tests.spark.driver", str(self.folder), master, self._name, str(partitions)],
+                [sys.executable, "-m", "tests.spark.driver", *arguments],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": path},
                 stdin=subprocess.DEVNULL,

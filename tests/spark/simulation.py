@@ -58,7 +58,7 @@ def make_spec(
     ticks = lateness_of(plan, {unit: by_source[source] for unit, source in zip(units, sources, strict=True)}, schemas)
     chosen = choose_layout(plan, layout, cells, cores=2)
     if hot:
-        chosen = chosen.with_hot(hot, 4)
+        chosen = chosen.with_hot(hot, 4, plan.queries[0].query.preserved)
     spans = tuple(ticks[unit] for unit in units)
     return JoinSpec(plan, chosen, sources, spans, index, cache_bytes, lag=lag, by_previous=by_previous, late=late)
 

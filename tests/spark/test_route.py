@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections import Counter
 from decimal import Decimal
 
@@ -122,6 +123,33 @@ def test_every_pair_meets_in_exactly_one_cell(where, layout, hot):
         for n, cells in first.items():
             for m, others in second.items():
                 assert len(cells & others) <= 1, f"seed {seed}: {n} and {m} meet twice"
+
+
+@pytest.mark.filterwarnings("ignore::crosswind.errors.NullTimeWarning")
+@pytest.mark.parametrize("on", [BAND, f"{KEY} AND R.n > 3 AND S.n > 5"])
+@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"])
+def test_a_tuple_that_may_come_out_alone_is_in_one_cell_with_all_its_partners(kind, on):
+    for layout, hot in (("auto", 3), False), (("auto", 3), True), (("range", 7), True), (("grid", 6), False):
+        rng = seeds.chance(f"alone {kind} {layout} {on}")
+        given = tables(rng, rng.choice(list(VALUES)), rng.choice(list(KEYS)))
+        schemas = {name: table.schema for name, table in given.items()}
+        shown = "R.n" if kind in ("LEFT SEMI", "LEFT ANTI") else "R.n, S.n AS m"
+        with_n = "S.n < 1000"  # a column that is needed travels
+        sql = f"SELECT {shown} FROM R [RANGE 5] {kind} JOIN S [RANGE 3] ON {on} AND {with_n}"
+        spec = make_spec(sql, schemas, layout=layout[0], cells=layout[1])
+        if hot and spec.layout.kind != "grid":
+            chosen = hot_places(spec, given, rng)
+            spec = make_spec(sql, schemas, layout=layout[0], cells=layout[1], hot=chosen)
+        cells = places(spec, given)
+        for unit, name in enumerate("RS"):
+            if kind in ("FULL", {0: "LEFT", 1: "RIGHT"}[unit]) or (kind == "LEFT ANTI" and not unit):
+                timed = given[name].num_rows - given[name].column("ts").null_count
+                assert len(cells[unit]) == timed, "each has a place"
+            if unit in spec.plan.queries[0].query.preserved:
+                assert {len(mine) for mine in cells[unit].values()} <= {1}, "and only one"
+        pairs = cw.run(f"SELECT R.n, S.n AS m FROM R [RANGE 5], S [RANGE 3] WHERE {on}", given)
+        for n, m in zip(*(column.to_pylist() for column in pairs.columns), strict=True):
+            assert len(cells[0][n] & cells[1][m]) == 1, f"{layout}: {n} in {cells[0][n]}, {m} in {cells[1][m]}"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
@@ -261,6 +289,28 @@ def test_three_streams_are_hashed_by_keys_that_are_equal_in_all_of_them(where, k
     schema = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("ts", pa.int64())])
     sql = f"SELECT R.x FROM R [RANGE 5], S [RANGE 5], T [RANGE 5] WHERE {where}"
     assert make_spec(sql, dict.fromkeys("RST", schema), cells=4).layout.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "on", "asked", "told"),
+    [
+        ("LEFT", KEY, "auto", "hash, 4 cells: equal keys"),
+        ("FULL", f"{KEY} AND {BAND}", "auto", "hash, 4 cells: equal keys"),
+        ("LEFT", BAND, "auto", "range, 4 cells: ranges of R.x,"),
+        ("RIGHT", BAND, "auto", "range, 4 cells: ranges of S.a,"),
+        ("LEFT SEMI", BAND, "auto", "range, 4 cells: ranges of R.x,"),
+        ("RIGHT", "R.x < S.a", "range", "range, 4 cells: asked for; the band on S.a"),
+        ("LEFT", BAND, "grid", r"grid, 4 cells \(4 x 1\): tuples of R that match nothing are known in one cell only"),
+        ("RIGHT", BAND, (4, 3), r"grid, 3 cells \(1 x 3\): tuples of S"),
+        ("FULL", BAND, "auto", r"grid, 1 cell \(1 x 1\): tuples of both .* may be copied .* an equality in ON would"),
+        ("FULL", BAND, "range", r"grid, 1 cell \(1 x 1\): tuples of both"),
+        ("LEFT ANTI", "R.x < S.a", "auto", r"grid, 4 cells \(4 x 1\): tuples of R"),
+    ],
+)
+def test_the_layout_of_an_outer_join_copies_no_tuple_that_may_come_out_alone(kind, on, asked, told):
+    plan = make_spec(f"SELECT R.x FROM R [RANGE 5] {kind} JOIN S [RANGE 5] ON {on}", SCHEMAS).plan
+    layout = choose_layout(plan, asked, cores=4)
+    assert re.match(told, describe_layout(layout, plan)[0])
 
 
 def test_rows_windows_stay_together():

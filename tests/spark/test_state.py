@@ -614,13 +614,18 @@ def test_an_outer_join_writes_little_more_than_an_inner_one(kind):
     assert outer < 1.2 * inner
 
 
+@pytest.mark.parametrize("on", ["R.x = S.x AND R.x > 3", "abs(R.x - S.x) <= 0 AND S.x < 20", "R.x * R.x = S.x * S.x"])
 @pytest.mark.parametrize("kind", ["left", "right", "full", "semi", "anti"])
-def test_outer_joins_are_rebuilt_from_blocks_and_flags(kind):
-    rng = seeds.chance(f"outer blocks {kind}")
+def test_outer_joins_are_rebuilt_from_blocks_and_flags(kind, on):
+    rng = seeds.chance(f"outer blocks {kind} {on}")
     words = {"left": "LEFT", "right": "RIGHT", "full": "FULL OUTER", "semi": "LEFT SEMI", "anti": "LEFT ANTI"}[kind]
+
+    def value() -> int | None:
+        return None if rng.random() < 0.1 else rng.randint(0, 25)
+
     rows = {
         name: [
-            batch(*((rng.randint(0, 25), rng.randint(max(0, 3 * k - 6), 3 * k)) for _ in range(rng.randint(0, 9))))
+            batch(*((value(), rng.randint(max(0, 3 * k - 6), 3 * k)) for _ in range(rng.randint(0, 9))))
             for k in range(30)
         ]
         for name in ("R", "S")
@@ -628,15 +633,15 @@ def test_outer_joins_are_rebuilt_from_blocks_and_flags(kind):
     outputs = (Output("x", 0, "x"), Output("p", 0, "ts"), Output("a", 1, "x"), Output("q", 1, "ts"))
     outputs = outputs[:2] if kind in ("semi", "anti") else outputs
     shown = ", ".join(f"{'RS'[out.role]}.{out.column} AS {out.name}" for out in outputs)
-    sql = f"SELECT {shown} FROM R [RANGE 10] {words} JOIN S [RANGE 20] ON R.x = S.x AND R.x > 3"
+    sql = f"SELECT {shown} FROM R [RANGE 10] {words} JOIN S [RANGE 20] ON {on}"
     roles = (Role("R", "R", Window("range", 10)), Role("S", "S", Window("range", 20)))
     tables = {name: pa.concat_tables(parts) for name, parts in rows.items()}
-    expected = expected_rows(Join(roles, tables, "R.x = S.x AND R.x > 3", outputs, kind))
+    expected = expected_rows(Join(roles, tables, on, outputs, kind))
     for cache_bytes in (0, 4_000, 1 << 30):
-        spec = make_spec(sql, SCHEMAS, lateness=6, cells=2, cache_bytes=cache_bytes)
+        spec = make_spec(sql, SCHEMAS, lateness=6, cells=3, cache_bytes=cache_bytes)
         done = join_simulated(spec, rows, rng, Trouble())
         done.close_windows()
-        assert_same(expected, done.table(), f"{kind}, a cache of {cache_bytes} bytes")
+        assert_same(expected, done.table(), f"{kind}, {spec.layout.kind}, a cache of {cache_bytes} bytes")
         assert not any("snapshot" in name for state in done.now.states.values() for name in state)
 
 

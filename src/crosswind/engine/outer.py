@@ -12,13 +12,12 @@ from crosswind.engine.result import Member
 from crosswind.engine.unmatched import Unmatched, UnmatchedMark
 from crosswind.plan.compile import Plan
 from crosswind.plan.physical import Storage
+from crosswind.query.tree import Query
 from crosswind.window.arrival import END
 from crosswind.window.block import Block
 from crosswind.window.vector import Layout
 
 __all__ = ["Outer"]
-
-_PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
 
 
 class Outer:
@@ -26,21 +25,21 @@ class Outer:
 
     Parameters
     ----------
-    kind : str
-        ``left``, ``right``, ``full``, ``semi`` or ``anti``.
+    query : Query
+        Its kind is ``left``, ``right``, ``full``, ``semi`` or ``anti``.
     intakes : list of Intake
         One a unit; they say where serial numbers are.
     """
 
-    def __init__(self, kind: str, intakes: list[Intake]) -> None:
-        self._kind = kind
-        self._waiting = {unit: Unmatched(intakes[unit].serial_at) for unit in _PRESERVED[kind]}
+    def __init__(self, query: Query, intakes: list[Intake]) -> None:
+        self._kind = query.kind
+        self._waiting = {unit: Unmatched(intakes[unit].serial_at) for unit in query.preserved}
 
     @classmethod
     def of(cls, plan: Plan, intakes: list[Intake]) -> Outer | None:
         """Return what a plan needs (None: its joins are inner)."""
-        kind = plan.queries[0].query.kind
-        return None if kind == "inner" else cls(kind, intakes)
+        query = plan.queries[0].query
+        return cls(query, intakes) if query.preserved else None
 
     @property
     def preserved(self) -> tuple[int, ...]:

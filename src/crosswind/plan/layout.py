@@ -10,6 +10,10 @@ Every pair must meet in exactly one cell. Three ways to have that:
   tuple of the second to all cells of one column, row and column by a hash of the tuple. With more
   streams the grid is a hypercube: a tuple has one coordinate, and goes to all cells that share it.
 
+A tuple that may come out unmatched must meet all its partners in one cell, so it is never copied: an outer, semi or
+anti join is laid out by hash, or by ranges with the preserved stream as the owner, or as a grid in which only
+the other stream is copied. If both are preserved, nothing may be copied.
+
 Which range or key is *hot* may be known (from a sample): it then has a grid of cells of its
 own, so that it does not keep one core busy while others wait.
 """
@@ -82,9 +86,16 @@ class Layout:
             case _:
                 return 1.0
 
-    def with_hot(self, hot: Sequence[int], cores: int) -> Layout:
-        """Return this layout with grids of about ``cores`` cells for the ranges or hashes in ``hot``."""
+    def with_hot(self, hot: Sequence[int], cores: int, preserved: Sequence[int] = ()) -> Layout:
+        """Return this layout with grids of about ``cores`` cells for the ranges or hashes in ``hot``.
+
+        Tuples of ``preserved`` units are not copied there; if both are, there are no such grids.
+        """
+        if len(preserved) > 1:
+            return self
         first, second = _sides(cores, (1.0, 1.0))
+        if preserved:
+            first, second = (cores, 1) if self.owner in preserved else (1, cores)
         return replace(self, hot=tuple(sorted(hot)), hot_sides=(first, second))
 
 
@@ -112,6 +123,9 @@ def choose_layout(
     if any(isinstance(stream.window, Rows) for entry in plan.queries for stream in entry.query.streams):
         reason = "a ROWS window counts the tuples of the whole stream, so they stay together"
         return Layout("grid", 1, reason, sides=(1,) * units)
+    found = None if shape is not None or asked == "grid" else _by_value(plan, asked, count)
+    if found is not None:
+        return found
     divided, why = _divisible(plan)
     if not all(divided):
         count = math.prod(side for side, free in zip(shape, divided, strict=True) if free) if shape else count
@@ -121,21 +135,21 @@ def choose_layout(
         return Layout("grid", math.prod(sides), why, sides=sides)
     if shape is not None:
         return Layout("grid", math.prod(shape), "asked for", sides=shape)
-    if plan.terms:
-        keys = _common_key(plan) if asked in ("auto", "hash") else ()
-        if keys:
-            return Layout("hash", count, "equal keys meet in one cell; nothing is copied", keys=keys)
-    elif asked in ("auto", "hash"):
-        for owner, access in enumerate(plan.accesses):
-            if any(dimension.equality for dimension in access.dimensions):
-                return Layout("hash", count, "equal keys meet in one cell; nothing is copied", owner)
-    if asked in ("auto", "range") and not plan.terms:
-        found = _range(plan, count, forced=asked == "range")
-        if found is not None:
-            return found
     sides = _sides(count, _weights(plan, rates or (1.0,) * units))
     reason = "asked for" if asked == "grid" else f"no {_missing(asked)} to route by, so every pair is equally likely"
     return Layout("grid", math.prod(sides), reason, sides=sides)
+
+
+def _by_value(plan: Plan, asked: str, count: int) -> Layout | None:
+    """Return a layout by hash or by ranges, or None: there is nothing to route by."""
+    if plan.terms:
+        keys = _common_key(plan) if asked in ("auto", "hash") else ()
+        return Layout("hash", count, "equal keys meet in one cell; nothing is copied", keys=keys) if keys else None
+    if asked in ("auto", "hash"):
+        for owner, access in enumerate(plan.accesses):
+            if any(dimension.equality for dimension in access.dimensions):
+                return Layout("hash", count, "equal keys meet in one cell; nothing is copied", owner)
+    return _range(plan, count, forced=asked == "range") if asked in ("auto", "range") else None
 
 
 def _divisible(plan: Plan) -> tuple[tuple[bool, ...], str]:
@@ -144,13 +158,15 @@ def _divisible(plan: Plan) -> tuple[tuple[bool, ...], str]:
     A combination must meet in one cell, so a stream that some query does not have is not spread. A
     tuple that may come out alone must meet all its partners in one cell, so they are not.
     """
-    kind = plan.queries[0].query.kind
-    if kind in ("left", "semi", "anti"):
-        return (True, False), f"tuples of {plan.units[0].stream.alias} that match nothing are known in one cell only"
-    if kind == "right":
-        return (False, True), f"tuples of {plan.units[1].stream.alias} that match nothing are known in one cell only"
-    if kind == "full":
-        return (False, False), "tuples of both streams may come out alone, so they all stay together"
+    preserved = plan.queries[0].query.preserved
+    if len(preserved) == 2:
+        return (False, False), (
+            "tuples of both streams may come out alone, so none may be copied and they all stay together; "
+            "an equality in ON would spread them"
+        )
+    if preserved:
+        why = f"tuples of {plan.units[preserved[0]].stream.alias} that match nothing are known in one cell only"
+        return (preserved == (0,), preserved == (1,)), why
     shared = tuple(all(unit in entry.units for entry in plan.queries) for unit in range(len(plan.units)))
     return shared, "only streams that every query has are spread"
 
@@ -204,8 +220,10 @@ def _shape(asked: Any, cells: int | None, units: int) -> tuple[int, ...] | None:
 
 
 def _range(plan: Plan, cells: int, *, forced: bool) -> Layout | None:
-    """Return a layout by ranges of the best band column, or None."""
-    for owner, access in enumerate(plan.accesses):
+    """Return a layout by ranges of the best band column, or None; a preserved stream must be the owner."""
+    preserved = plan.queries[0].query.preserved
+    owners = [(unit, access) for unit, access in enumerate(plan.accesses) if set(preserved) <= {unit}]
+    for owner, access in owners:
         for d, dimension in enumerate(access.dimensions):
             width = _band_width(plan, dimension)
             if width is None or _is_time(plan, owner, dimension):
@@ -215,7 +233,7 @@ def _range(plan: Plan, cells: int, *, forced: bool) -> Layout | None:
             reason = f"ranges of {name}, {_RANGE_WIDTHS} band widths ({step:g}) each, are dealt out to the cells"
             return Layout("range", cells, reason, owner, d, step)
     if forced:
-        for owner, access in enumerate(plan.accesses):
+        for owner, access in owners:
             for d, dimension in enumerate(access.dimensions):
                 if not dimension.hashed:
                     name = format_expr(dimension.expr, tuple(unit.stream for unit in plan.units))

@@ -177,6 +177,11 @@ class Query:
     kind: str = "inner"
     after: Expr | None = None
 
+    @property
+    def preserved(self) -> tuple[int, ...]:
+        """The roles for whose tuples it counts whether they match anything at all."""
+        return {"left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}.get(self.kind, ())
+
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """Yield ``expr`` and everything below it, parents first."""

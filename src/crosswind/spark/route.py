@@ -109,7 +109,8 @@ class Router:
         self.schema = pa.schema([self._stream.schema.field(name) for name in self.columns])
         streams = [stream for entry in plan.queries for stream in entry.query.streams]
         self._counted = any(isinstance(stream.window, Rows) for stream in streams)
-        self._whole = self._counted or plan.queries[0].query.kind != "inner"
+        query = plan.queries[0].query
+        self._preserved = unit in query.preserved and query.kind != "semi"
         self._access = plan.accesses[layout.owner]
         self._owns = unit == layout.owner or bool(layout.keys)
         self._prober = None
@@ -139,11 +140,12 @@ class Router:
     def _places(self, arrays: Mapping[str, pa.Array], ticks: _Ints) -> tuple[_Ints, _Ints, npt.NDArray[np.bool_]]:
         """Return rows, their cells, and which of these is a row's first; rows that join nothing are missing."""
         layout = self._layout
-        keep = np.arange(len(ticks))
-        if not self._whole:
+        every = keep = np.arange(len(ticks))
+        if not self._counted:  # a ROWS window counts what is filtered, too
             block = self._intake.prepare(arrays, ticks, True)
             keep = keep if block.keep is None else np.flatnonzero(block.keep)
         if layout.kind == "grid":
+            keep = every if self._preserved else keep
             chosen = _grid(keep, self._content(arrays)[keep], 0, layout.sides, self._unit)
         elif layout.keys:
             chosen = self._keyed(keep, arrays)
@@ -151,6 +153,10 @@ class Router:
             chosen = self._owned(keep, block, arrays)
         else:
             chosen = self._sought(keep, block, arrays)
+        if self._preserved and layout.kind != "grid":  # what can match nothing comes out, too: in any one cell
+            alone = np.setdiff1d(every, np.concatenate([every[:0], *(part[0] for part in chosen)]))
+            if len(alone):
+                chosen.append((alone, _spread(self._content(arrays)[alone]) % layout.cells))
         rows = np.concatenate([part[0] for part in chosen]) if chosen else np.empty(0, dtype=np.int64)
         cells = np.concatenate([part[1] for part in chosen]) if chosen else np.empty(0, dtype=np.int64)
         primary = np.ones(len(rows), dtype=np.bool_)

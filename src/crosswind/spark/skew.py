@@ -42,4 +42,4 @@ def with_hot_places(plan: Plan, layout: Layout, samples: Mapping[int, pa.Table],
             if share >= 1 / (2 * layout.cells):
                 hot[place] = max(share, hot.get(place, 0.0))
     hottest = sorted(hot, key=lambda place: -hot[place])[:_HOT_MAX]
-    return layout.with_hot(hottest, cores) if hottest else layout
+    return layout.with_hot(hottest, cores, plan.queries[0].query.preserved) if hottest else layout
