@@ -402,7 +402,7 @@ def state_case(rng: random.Random) -> Verdict:
     state = cell_taken(subject)
     content = dict(state.content)
     name = rng.choice(sorted(content))
-    part = "manifest" if name == "manifest" else "snapshot" if "snapshot" in name else "block"
+    part = "manifest" if name == "manifest" else "block"
     spoil = rng.choice([*BYTES, "missing", "exchanged", "older", "another's"])
     if callable(spoil):
         kind, content[name] = spoil.__name__, spoil(rng, content[name])

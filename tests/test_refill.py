@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import crosswind as cw
+from crosswind.window.arrival import Order
 from tests import seeds
 
 QUERY = "SELECT R.x, R.i, S.a, S.j FROM R [RANGE 300], S [RANGE 200] WHERE R.x BETWEEN S.a - 3 AND S.a + 3"
@@ -62,9 +65,33 @@ def test_refilled_windows_are_arranged_when_something_was_looked_for():
     assert set(join.stats.index.values()) == {"band"}
 
 
-def test_a_join_that_counts_tuples_is_not_refilled():
+def test_a_join_that_counts_tuples_goes_on_from_tuples_and_numbers():
+    data = {"R": stream("counted R", "x", "i"), "S": stream("counted S", "a", "j")}
+    schemas = {name: table.schema for name, table in data.items()}
+    query = QUERY.replace("RANGE 300", "ROWS 500")
+    expected = rows([cw.run(query, data)])
+    first = cw.open(query, schemas, lateness=4000)
+    found = [first.push(name, table.slice(0, 4000)) for name, table in data.items()]
+    found.append(first.advance_to(900))
+    order = first.order([0, 0])
+    first.close()
+    second = cw.open(query, schemas, lateness=4000)
+    for name, table in data.items():
+        start = int(np.searchsorted(table["ts"].to_numpy(), order.floors["RS".index(name)]))
+        assert 0 < start < 4000, "what is older is not needed"
+        second.refill(name, table.slice(start, 4000 - start), start)
+    second.resume(900, order, [4000, 4000])
+    found += [second.push(name, table.slice(4000)) for name, table in data.items()]
+    found.append(second.finish())
+    assert rows(found) == expected
+
+
+def test_a_join_that_counts_tuples_says_if_some_are_missing():
     data = {"R": stream(1, "x", "i"), "S": stream(2, "a", "j")}
-    query = QUERY.replace("RANGE 300", "ROWS 10")
-    join = cw.open(query, {name: table.schema for name, table in data.items()})
-    with pytest.raises(cw.UnsupportedError, match=r"restore=snapshot"):
-        join.refill("R", data["R"])
+    with cw.open(QUERY.replace("RANGE 300", "ROWS 10"), {name: table.schema for name, table in data.items()}) as join:
+        join.refill("R", data["R"].slice(0, 5))
+        nothing = Order((0, 0), (0, 0), (None, None), ((), ()))
+        with pytest.raises(ValueError, match="5 tuples are not the 6 that were numbered"):
+            join.resume(1000, replace(nothing, counts=(6, 0)), [6, 0])
+        join.resume(1000, replace(nothing, counts=(6, 0), firsts=(2, 0)), [6, 0])
+        assert join.order([0, 0]).counts == (6, 0)

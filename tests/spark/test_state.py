@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 import re
 from types import SimpleNamespace
 
@@ -20,6 +21,8 @@ from crosswind.spark.partition import cell_keys
 from crosswind.spark.progress import _GAUGES, _OF_CELL, _SUMMED, CellProgress, Progress, progress_of
 from crosswind.spark.session import check_operator
 from crosswind.spark.state import BlockEntry, Manifest, compaction
+from crosswind.window import arrival
+from crosswind.window.arrival import Order
 from tests import seeds
 from tests.oracle import Join, Output, Role, Window, assert_same, expected_rows
 from tests.spark.simulation import CALM, DictStore, Simulation, Trouble, join_simulated, make_spec
@@ -42,7 +45,9 @@ def pairs(table: pa.Table) -> list[tuple]:
 
 
 def test_a_manifest_comes_back_as_it_was():
-    manifest = Manifest("identity", "about ä", "origin", watermark=-5, timer=7, snapshot=["snapshot-1-0"])
+    manifest = Manifest(
+        "identity", "about ä", "origin", watermark=-5, timer=7, order=Order((5, 0), (3, 0), (-9, None), ((2,), ()))
+    )
     manifest.blocks = [BlockEntry("0-1-2", 0, 1, 2, 10, 100, -(2**63), 2**63 - 1, ((1, 4), (2, 10)), "c0ffee")]
     manifest.next_version("first")
     again = Manifest.from_bytes(manifest.to_bytes())
@@ -64,7 +69,7 @@ def test_the_history_of_a_manifest_is_bounded():
 def test_the_state_of_another_version_is_refused():
     data = Manifest("i", "a", "o").to_bytes()
     newer = seal(99, unseal(data, 3))
-    older = json.dumps({"format": 1, **{k: v for k, v in unseal(data, 3).items() if k != "snapshot_seal"}}).encode()
+    older = json.dumps({"format": 1, **unseal(data, 4)}).encode()
     for other, found in ((newer, 99), (older, 1)):
         words = rf"another version of Crosswind, in format {found} \(this one reads format 3\).*new checkpointLocation"
         with pytest.raises(cw.SnapshotError, match=words):
@@ -278,13 +283,16 @@ def test_a_block_stays_until_its_last_tuple_can_meet_nothing():
     assert {e.unit for e in Manifest.from_bytes(store.read_manifest()).blocks} == {1}
 
 
-def test_of_a_snapshot_only_the_latest_is_kept():
-    spec, store, cache = make_spec(CROSS.replace("RANGE 10", "ROWS 3"), SCHEMAS), DictStore(), JoinCache()
-    for k in range(4):
-        feed(Cell(spec, store, cache), R=batch((k, k)))
+def test_of_rows_windows_only_tuples_that_still_count_are_kept():
+    spec, store, cache = make_spec(CROSS.replace("RANGE 10", "ROWS 300"), SCHEMAS), DictStore(), JoinCache()
+    for k in range(60):
+        rows = batch(*((n, 10 * k + n // 10) for n in range(100)))
+        feed(Cell(spec, store, cache), 10 * k, R=rows, S=rows)
         manifest = Manifest.from_bytes(store.read_manifest())
-        assert {f"block {name}" for name in manifest.snapshot} == set(store.content) - {"manifest"}
-        assert manifest.snapshot
+        assert {f"block {entry.name}" for entry in manifest.blocks} == set(store.content) - {"manifest"}
+    kept = sum(entry.tuples for entry in manifest.blocks if entry.unit == 0)
+    assert 400 <= kept < 2400, "300 that count, 100 that are held, those in blocks with them"
+    assert manifest.order.counts[0] - manifest.order.firsts[0] < 300 + 2 * 256
 
 
 def test_the_watermark_is_rounded_up_to_whole_ticks():
@@ -337,7 +345,7 @@ def test_rows_windows_hold_back_until_the_watermark():
     simulation.settle()
     assert pairs(simulation.table()) == [(2, 9)]
     assert simulation.reports[-1].window_tuples > 0
-    assert simulation.total("state_bytes") > 0, "a snapshot is state, too"
+    assert simulation.total("state_bytes") > 0, "what is held is state, too"
 
 
 @pytest.mark.filterwarnings("ignore::crosswind.errors.OverflowWarning")
@@ -450,11 +458,11 @@ def damaged(content: dict[str, bytes], name: str, sql: str) -> str:
         (CROSS, "manifest", r"cell 3: the manifest in the state of this checkpoint is damaged \(its checksum does not"),
         (
             CROSS.replace("RANGE 10", "ROWS 3"),
-            "block snapshot-1-0",
-            r"cell 3: the snapshot 'snapshot-1-0' in .* is damaged \(.*checksum of section 1 of 1 does not match\), so",
+            "block 0-1-1",
+            r"cell 3: block '0-1-1' in .* is damaged \(\d+ bytes whose",
         ),
     ],
-    ids=["block", "manifest", "snapshot"],
+    ids=["block", "manifest", "rows"],
 )
 def test_damaged_state_fails_the_query_and_names_the_cell(sql, name, words):
     store = DictStore()
@@ -479,16 +487,15 @@ def test_state_that_is_missing_fails_the_query():
             feed(Cell(make_spec(CROSS, SCHEMAS), left, JoinCache(), 7), S=batch((9, 3)))
 
 
-def test_an_older_snapshot_is_not_taken_for_the_present_one():
-    spec, store, cache = make_spec(CROSS.replace("RANGE 10", "ROWS 1"), SCHEMAS), DictStore(), JoinCache()
-    feed(Cell(spec, store, cache), R=batch((1, 1)))
-    older = store.content["block snapshot-1-0"]
-    feed(Cell(spec, store, cache), R=batch((2, 1)))
-    size = Manifest.from_bytes(store.read_manifest()).snapshot_bytes
-    assert len(older) <= size
-    store.content["block snapshot-2-0"] = older + bytes(size - len(older))
-    with pytest.raises(cw.SnapshotError, match=r"the snapshot 'snapshot-2-0' .*not the one that the manifest names"):
-        feed(Cell(spec, store, JoinCache()), S=batch((9, 3)))
+def test_an_order_that_lacks_tuples_is_refused():
+    spec, store, cache = make_spec(CROSS.replace("RANGE 10", "ROWS 3"), SCHEMAS), DictStore(), JoinCache()
+    for k in range(3):
+        feed(Cell(spec, store, cache), 10 * k, R=batch((k, 10 * k + 1)), S=batch((k, 10 * k + 1)))
+    manifest = Manifest.from_bytes(store.read_manifest())
+    manifest.blocks = [entry for entry in manifest.blocks if entry.name != "0-2-2"]
+    store.write_manifest(manifest.to_bytes())
+    with pytest.raises(cw.SnapshotError, match=r"cell 0: the order of tuples .*1 tuples are not the 2 that were numb"):
+        feed(Cell(spec, store, JoinCache()), S=batch((9, 30)))
 
 
 def test_a_block_that_is_damaged_is_noticed_when_blocks_are_put_together():
@@ -643,6 +650,86 @@ def test_outer_joins_are_rebuilt_from_blocks_and_flags(kind, on):
         done.close_windows()
         assert_same(expected, done.table(), f"{kind}, {spec.layout.kind}, a cache of {cache_bytes} bytes")
         assert not any("snapshot" in name for state in done.now.states.values() for name in state)
+
+
+def random_rows(rng: random.Random, rounds: int) -> dict[str, list[pa.Table]]:
+    """Return batches of R and S, some empty, out of order by up to 6, with many equal times and some nulls."""
+
+    def one(k: int) -> tuple[int | None, int]:
+        return None if rng.random() < 0.1 else rng.randint(0, 12), rng.randint(max(0, 3 * k - 6), 3 * k)
+
+    return {name: [batch(*(one(k) for _ in range(rng.randint(0, 9)))) for k in range(rounds)] for name in "RS"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "windows"),
+    [
+        ("inner", (("rows", 7), ("rows", 4))),
+        ("inner", (("rows", 20), ("range", 5))),
+        ("left", (("range", 10), ("rows", 5))),
+        ("right", (("rows", 6), ("range", 8))),
+        ("semi", (("range", 10), ("rows", 5))),
+        ("anti", (("range", 6), ("rows", 9))),
+    ],
+)
+def test_rows_windows_are_rebuilt_from_blocks_and_numbers(kind, windows, monkeypatch):
+    monkeypatch.setattr(arrival, "_STEP", 3)
+    rng = seeds.chance(f"rows blocks {kind} {windows}")
+    rows, on = random_rows(rng, 40), "abs(R.x - S.x) <= 1 AND R.x > 3 AND S.x < 11"
+    words = {"left": "LEFT", "right": "RIGHT", "semi": "LEFT SEMI", "anti": "LEFT ANTI", "inner": "INNER"}[kind]
+    outputs = (Output("x", 0, "x"), Output("p", 0, "ts"), Output("a", 1, "x"), Output("q", 1, "ts"))
+    outputs = outputs[:2] if kind in ("semi", "anti") else outputs
+    shown = ", ".join(f"{'RS'[out.role]}.{out.column} AS {out.name}" for out in outputs)
+    first, second = (f"{of.upper()} {size}" for of, size in windows)
+    sql = f"SELECT {shown} FROM R [{first}] {words} JOIN S [{second}] ON {on}"
+    spans = [Window("rows", count=size) if of == "rows" else Window("range", size) for of, size in windows]
+    roles = tuple(Role(name, name, span) for name, span in zip("RS", spans, strict=True))
+    tables = {name: pa.concat_tables(parts) for name, parts in rows.items()}
+    expected = expected_rows(Join(roles, tables, on, outputs, kind))
+    for cache_bytes in (0, 20_000, 1 << 30):
+        spec = make_spec(sql, SCHEMAS, lateness=6, cache_bytes=cache_bytes)
+        done = join_simulated(spec, rows, rng, Trouble())
+        done.close_windows()
+        assert_same(expected, done.table(), f"{kind}, a cache of {cache_bytes} bytes")
+        (state,) = done.now.states.values()
+        manifest = Manifest.from_bytes(state["manifest"])
+        assert sum(entry.tuples for entry in manifest.blocks) < sum(table.num_rows for table in tables.values()) / 2
+
+
+@pytest.mark.filterwarnings("ignore::crosswind.errors.OverflowWarning")
+@pytest.mark.parametrize("cache_bytes", [0, 4_000, 1 << 30])
+def test_tuples_that_overflow_in_the_order_are_left_out_after_a_restart_too(cache_bytes):
+    sql = "SELECT R.x, S.x AS a, R.ts AS p, S.ts AS q FROM R [ROWS 6], S [ROWS 9] WHERE R.x * S.x > 0"
+    rng = seeds.chance("overflow in the order")
+    streams: dict[str, list[list[tuple[int, int]]]] = {"R": [], "S": []}
+    for k in range(25):
+        streams["R"].append([(2**62 if rng.random() < 0.15 else 1, 4 * k + rng.randint(0, 3)) for _ in range(4)])
+        streams["S"].append([(4, 4 * k + rng.randint(0, 3)) for _ in range(4)])
+    good = {name: [batch(*(row for row in part if row[0] < 9)) for part in parts] for name, parts in streams.items()}
+    given = {name: [batch(*part) for part in parts] for name, parts in streams.items()}
+    expected = cw.run(sql, {name: pa.concat_tables(parts) for name, parts in good.items()})
+    spec = make_spec(sql, SCHEMAS, lateness=4, cache_bytes=cache_bytes)
+    done = join_simulated(spec, given, rng, Trouble())
+    done.close_windows()
+    assert pairs(done.table()) == pairs(expected)
+    assert done.rejected == sum(row[0] > 9 for part in streams["R"] for row in part)
+
+
+def test_a_copy_that_lies_behind_catches_up_with_rows_windows():
+    spec = make_spec(CROSS.replace("RANGE 10", "ROWS 40"), SCHEMAS)
+    store, caches, found = DictStore(), (JoinCache(), JoinCache()), []
+    rng = seeds.chance("two workers")
+    streams: dict[str, list[pa.Table]] = {"R": [], "S": []}
+    for k in range(30):
+        rows = {name: batch(*((rng.randint(0, 99), 10 * k + rng.randint(0, 9)) for _ in range(10))) for name in "RS"}
+        seen, report = feed(Cell(spec, store, caches[k % 2 if k % 5 else 0]), 10 * k, **rows)
+        found += seen
+        assert report.cache_misses == (k < 2), "windows are read once, then only what is missing"
+        for name, table in rows.items():
+            streams[name].append(table)
+    found += feed(Cell(spec, store, caches[0]), 10_000)[0]
+    tables = {name: pa.concat_tables(parts) for name, parts in streams.items()}
+    assert sorted(found) == pairs(cw.run(CROSS.replace("RANGE 10", "ROWS 40"), tables))
 
 
 def test_blocks_with_one_missing_in_between_are_not_put_together():

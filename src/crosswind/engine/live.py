@@ -34,7 +34,6 @@ from crosswind.errors import (
     InputError,
     LateTupleWarning,
     NullTimeWarning,
-    UnsupportedError,
     did_you_mean,
     warn_caller,
 )
@@ -216,8 +215,8 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         return self._call(self._move, {stream: self._to_ticks(stream, watermark)}, began)
 
     @property
-    def keeps_snapshots(self) -> bool:
-        """Whether there is more to the state than tuples and flags, so that :meth:`refill` cannot rebuild it."""
+    def is_counted(self) -> bool:
+        """Whether tuples are held and numbered in the order: there are ROWS windows."""
         return self._counted
 
     @property
@@ -230,29 +229,6 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
     def ages(self) -> tuple[int | None, ...]:
         """For each unit, how many ticks its tuples wait at most (None: no limit by time)."""
         return tuple(wait.age for wait in self._waits)
-
-    def refill(self, stream: str, batch: Any, serial: int = 0) -> None:
-        """Let tuples of ``stream`` wait that were pushed, and joined, before.
-
-        For those who keep what they push: windows are rebuilt from it without a snapshot. In an outer join,
-        ``serial`` is the number of the first, counted as they were pushed, and what matched is told by
-        :meth:`set_matched`. ROWS windows have more state than that; they need a snapshot.
-        """
-        self._check_usable(stream)
-        if self.keeps_snapshots:
-            raise UnsupportedError("a join with ROWS windows cannot be refilled; open it with restore=snapshot.")
-        arrays = read_columns(batch, self._schemas[stream], self._names[stream], stream)
-        ticks, _ = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
-        self._call(self._refill, stream, arrays, ticks, serial)
-
-    def _refill(self, stream: str, arrays: dict[str, pa.Array], ticks: npt.NDArray[np.int64], serial: int) -> None:
-        for unit in self._units[stream]:
-            block = self._intakes[unit].prepare(arrays, ticks, self._outer is not None)
-            if self._outer is not None and len(block):
-                block = self._outer.refill(unit, block, serial)
-                block = block if block.keep is None else block.take(np.flatnonzero(block.keep))
-            self._strategy.restore(unit, block)
-        self._strategy.settle()
 
     def arrange(self) -> None:
         """Arrange windows that were refilled before anything had been looked for in them.
@@ -544,6 +520,8 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
             results += self._close(self._outer, marks, limits)
         for window, limit in zip(self._strategy.windows, limits, strict=True):
             window.expire(*limit)
+        if self._counted:
+            self._sorter.forget(limits)
         results += self._met_late(self._strategy.collect())
         self._strategy.settle()
         return results

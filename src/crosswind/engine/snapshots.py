@@ -1,11 +1,16 @@
-"""Snapshot and restore: what a live join hands over, and how it goes on from that."""
+"""Snapshot and restore, keep and refill: what a live join hands over, and how it goes on from that.
+
+A snapshot is all that a join knows. Who keeps the tuples that are pushed needs less: a bit for each of
+them in an outer join (:meth:`Snapshots.matched`), and a few numbers where there are ROWS windows
+(:meth:`Snapshots.order`). A new join is filled with the tuples again, and told the rest.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +24,11 @@ from crosswind.engine.result import Materialiser
 from crosswind.engine.routes import Routes
 from crosswind.engine.strategy import Late, Strategy
 from crosswind.engine.transaction import Transaction
+from crosswind.io.arrow import read_columns, ticks_of
 from crosswind.io.snapshot import Snapshot, SnapshotSchema, read_snapshot, write_snapshot
 from crosswind.plan.compile import Plan
-from crosswind.window.arrival import Sorter, Watermark
+from crosswind.window.arrival import Order, Sorter, Watermark
+from crosswind.window.block import Block
 
 __all__ = ["Snapshots"]
 
@@ -45,10 +52,19 @@ class Snapshots(Transaction):
     _owed: list[pa.Table]
     _counted: bool
     _closed: str | None
+    _schemas: dict[str, pa.Schema]
+    _times: dict[str, str]
+    _factors: dict[str, int]
+    _names: dict[str, tuple[str, ...]]
+    _units: dict[str, tuple[int, ...]]
 
     @abstractmethod
     def _check_open(self) -> None:
         """Raise ClosedJoinError unless the join takes something."""
+
+    @abstractmethod
+    def _check_usable(self, stream: str) -> None:
+        """Raise ClosedJoinError unless the join takes something, InputError if it has no such stream."""
 
     @abstractmethod
     def _met_late(self, found: Iterable[Late]) -> list[tuple[int, pa.Table]]:
@@ -64,7 +80,7 @@ class Snapshots(Transaction):
         snapshot = Snapshot(self._about(), owed=list(self._owed))
         for unit, window in enumerate(self._strategy.windows):
             snapshot.blocks["window", unit] = window.blocks()
-            snapshot.blocks["held", unit] = self._sorter.held[unit]
+            snapshot.blocks["held", unit] = self._sorter.waiting(unit)
         if self._outer is not None:
             snapshot.blocks |= {("unmatched", unit): blocks for unit, blocks in self._outer.blocks().items()}
         snapshot.pending = None if self._ordered is None else [held.pack() for held in self._ordered]
@@ -94,13 +110,74 @@ class Snapshots(Transaction):
         self._check_open()
         self._call(self._take_over, read_snapshot(state, self._snapshot_schema()))
 
+    def refill(self, stream: str, batch: Any, serial: int = 0) -> None:
+        """Let tuples of ``stream`` wait that were pushed, and joined, before.
+
+        For those who keep what they push: windows are rebuilt from it without a snapshot. ``serial`` is the number of
+        the first, counted as they were pushed. In an outer join, what matched is told by :meth:`set_matched`. With
+        ROWS windows :meth:`resume` must follow, which puts them in the order.
+        """
+        self._check_usable(stream)
+        arrays = read_columns(batch, self._schemas[stream], self._names[stream], stream)
+        ticks, _ = ticks_of(arrays[self._times[stream]], self._factors[stream], stream)
+        self._call(self._refill, stream, arrays, ticks, serial)
+
+    def _refill(self, stream: str, arrays: dict[str, pa.Array], ticks: npt.NDArray[np.int64], serial: int) -> None:
+        for unit in self._units[stream]:
+            block = self._intakes[unit].prepare(arrays, ticks, self._counted or self._outer is not None)
+            if self._counted:
+                self._sorter.serials[unit] = serial
+                self._sorter.hold(unit, block)
+            else:
+                self._let_wait(unit, block, serial)
+        self._strategy.settle()
+
+    def _let_wait(self, unit: int, block: Block, serial: int) -> None:
+        """Put tuples that have met all others that wait into their window."""
+        if self._outer is not None and len(block):
+            block = self._outer.refill(unit, block, serial)
+        block = block if block.keep is None else block.take(np.flatnonzero(block.keep))
+        self._strategy.restore(unit, block)
+
+    def order(self, oldest: Sequence[int]) -> Order:
+        """Return, of a join with ROWS windows, where the order stands: what :meth:`resume` needs.
+
+        ``oldest`` are the numbers, by unit, of the first tuples that are kept, counted as they were pushed.
+        """
+        return self._sorter.order(oldest)
+
+    def resume(self, ticks: int, order: Order, serials: Sequence[int]) -> None:
+        """Go on where the watermark stood at ``ticks``, and the order at ``order``; for a join with ROWS windows.
+
+        What was numbered by then has been joined. All tuples that are still needed must have been refilled, or be
+        here already; ``serials`` are the numbers of those that are pushed next. ValueError: some are missing.
+        """
+        self._check_open()
+        self._call(self._resume, ticks, order, serials)
+
+    def _resume(self, ticks: int, order: Order, serials: Sequence[int]) -> None:
+        for mark in self._watermarks.values():
+            mark.advance(ticks)
+        marks = [self._watermarks[unit.stream.name].value for unit in self._plan.units]
+        self._sorter.leave_out(order.removed)
+        for unit, block in enumerate(self._sorter.renumber(order, marks)):
+            if block is not None and block.numbers is not None:
+                self._let_wait(unit, block, int(block.numbers[0]))
+        self._sorter.serials = list(serials)
+        if self._outer is not None:
+            self._outer.go_on({str(unit): order.counts[unit] for unit in self._outer.preserved})
+        self._strategy.settle()
+
     @property
     def preserved(self) -> tuple[int, ...]:
         """The units of an outer, semi or anti join for whose tuples it counts whether they matched."""
         return () if self._outer is None else self._outer.preserved
 
     def matched(self, unit: int, first: int, count: int) -> npt.NDArray[np.bool_]:
-        """Return which of the ``count`` tuples of a preserved unit, numbered as they were pushed, have matched."""
+        """Return which of the ``count`` tuples of a preserved unit have matched.
+
+        They are numbered as they were pushed; with ROWS windows, as they are in the order.
+        """
         assert self._outer is not None
         return self._outer.matched(unit, first, count)
 

@@ -27,7 +27,7 @@ from crosswind.plan.physical import Storage
 from crosswind.window.block import Block
 from crosswind.window.vector import Layout, Vector
 
-__all__ = ["RESULT_TIME", "Columns", "Snapshot", "SnapshotSchema", "read_snapshot", "seal_of", "write_snapshot"]
+__all__ = ["RESULT_TIME", "Columns", "Snapshot", "SnapshotSchema", "read_snapshot", "write_snapshot"]
 
 RESULT_TIME = "__result_time"
 """The column with the times of results that wait for their turn."""
@@ -125,11 +125,6 @@ def write_snapshot(snapshot: Snapshot) -> bytes:
     content = {"about": snapshot.about, "ordered": snapshot.pending is not None, "sections": sections}
     head = seal(_FORMAT, content)
     return b"".join([_MAGIC, len(head).to_bytes(8, "little"), head, *payloads])
-
-
-def seal_of(data: bytes) -> str:
-    """Return the checksum of a snapshot's head, and so of all of it."""
-    return digest_of(data[: _HEAD_AT + int.from_bytes(data[len(_MAGIC) : _HEAD_AT], "little")])
 
 
 def _arrow_of(layout: Layout, opaque: pa.DataType | None) -> pa.DataType:

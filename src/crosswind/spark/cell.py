@@ -18,13 +18,12 @@ from crosswind.engine.session import open_plan
 from crosswind.errors import InputError, SnapshotError
 from crosswind.io.arrow import ticks_of
 from crosswind.io.blocks import concat_batches, pieces, rows_within
-from crosswind.io.snapshot import seal_of
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.spark.cache import CachedJoin, JoinCache
 from crosswind.spark.dropped import LATE, Dropped
 from crosswind.spark.route import needed_columns
 from crosswind.spark.spec import JoinSpec, by_query
-from crosswind.spark.state import BlockEntry, CellState, Manifest, Store, compaction
+from crosswind.spark.state import BlockEntry, CellState, Manifest, Store, compaction, no_order
 from crosswind.window.vector import take_rows
 
 __all__ = ["Arrival", "Cell", "Found", "Report"]
@@ -36,8 +35,6 @@ _PUSH, _PUSH_BYTES = 8192, 64 << 20
 """Tuples that are pushed at a time, and their bytes."""
 _LESSON = 256
 """Tuples that are pushed first into refilled windows: they teach the index what is looked for."""
-_PART = 8 << 20
-"""Bytes of a part of a snapshot."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,8 @@ class Cell:
                 "new checkpointLocation."
             )
         if manifest is None:
-            return Manifest(spec.identity(), about, uuid.uuid4().hex, serials=[0] * len(spec.units))
+            units = len(spec.units)
+            return Manifest(spec.identity(), about, uuid.uuid4().hex, serials=[0] * units, order=no_order(units))
         if manifest.identity != spec.identity():
             raise SnapshotError(
                 "the checkpoint belongs to another join: its query, its schemas, its layout or its event time differ.\n"
@@ -186,19 +184,12 @@ class Cell:
             report.cache_hits += 1
             return cached
         missing = self._missing(manifest, cached) if cached is not None and known else None
-        if cached is None or missing is None or cached.join.keeps_snapshots:
+        if cached is None or missing is None:
             missing = [(entry, 0) for entry in manifest.blocks]
             cached = CachedJoin(self._new_join(), 0, "", 0)
             report.cache_misses += 1
         else:
             report.cache_hits += 1
-        if manifest.snapshot:
-            data = self._state.snapshot(manifest)
-            try:
-                cached.join.restore(data)
-            except SnapshotError as error:
-                raise self._state.refused(f"the snapshot '{manifest.snapshot[0]}'", error) from None
-            report.blocks_read += len(manifest.snapshot)
         for entry, start in missing:
             batch = self._state.block(entry)
             try:
@@ -206,21 +197,32 @@ class Cell:
             except InputError as error:
                 raise self._state.refused(f"block '{entry.name}'", error) from None
             report.blocks_read += 1
+        self._resume(manifest, cached.join)
         self._read_flags(manifest, cached.join)
         if manifest.watermark is not None:  # what comes out now came out before
             cached.join.advance_to(manifest.watermark)
         return cached
 
+    def _resume(self, manifest: Manifest, join: Join | ManyJoin) -> None:
+        """Tell the join what numbers its tuples have."""
+        if join.is_counted:
+            watermark = INT64_MIN if manifest.watermark is None else manifest.watermark
+            try:
+                join.resume(watermark, manifest.order, manifest.serials)
+            except ValueError as error:
+                raise self._state.damage("the order of tuples", str(error)) from None
+        else:
+            for unit in join.preserved:
+                join.number_from(unit, manifest.serials[unit])
+
     def _read_flags(self, manifest: Manifest, join: Join | ManyJoin) -> None:
         """Tell the join which of its tuples have matched."""
-        entries = _preserved(manifest, join)
-        flags = self._state.flags(manifest, sum(entry.tuples for entry in entries)) if entries else None
-        for entry in entries:
-            assert flags is not None
-            join.set_matched(entry.unit, entry.serial, flags[: entry.tuples])
-            flags = flags[entry.tuples :]
-        for unit in join.preserved:
-            join.number_from(unit, manifest.serials[unit])
+        spans = _flagged(manifest, join)
+        total = sum(count for _, _, count in spans)
+        flags = self._state.flags(manifest, total) if total else np.empty(0, dtype=np.bool_)
+        for unit, first, count in spans:
+            join.set_matched(unit, first, flags[:count])
+            flags = flags[count:]
 
     @staticmethod
     def _missing(manifest: Manifest, cached: CachedJoin) -> list[tuple[BlockEntry, int]] | None:
@@ -309,17 +311,19 @@ class Cell:
         name, watermark = uuid.uuid4().hex[:12], self._spec.watermark(milliseconds)
         manifest.next_version(name)
         manifest.watermark = None if watermark == INT64_MIN else watermark
-        due = None
         join = cached.join
-        if join.keeps_snapshots:
-            self._write_snapshot(manifest, join)
+        if join.is_counted:
+            manifest.order = join.order(manifest.oldest_serials)
+            floors = manifest.order.floors
         else:
-            self._write_blocks(manifest, taken, watermark, join.preserved)
-            due = self._expiry(manifest)
+            ends = [None if age is None else watermark - age for age in self._ages]
+            floors = tuple(None if end is None else max(INT64_MIN, end) for end in ends)
+        self._write_blocks(manifest, taken, floors, range(len(taken)) if join.is_counted else join.preserved)
+        due = None if join.is_counted else self._expiry(manifest)
         if join.preserved:
-            flags = [join.matched(entry.unit, entry.serial, entry.tuples) for entry in _preserved(manifest, join)]
+            flags = [join.matched(unit, first, count) for unit, first, count in _flagged(manifest, join)]
             self._state.replace_flags(manifest, np.concatenate(flags) if flags else np.empty(0, dtype=np.bool_))
-        if (join.keeps_snapshots or join.preserved) and join.is_waiting:  # the next watermark may bring something out
+        if (join.is_counted or join.preserved) and join.is_waiting:  # the next watermark may bring something out
             due = milliseconds + 1
         if self._spec.by_previous:  # every cell must know the watermark of every micro-batch
             due = milliseconds + 1
@@ -328,16 +332,13 @@ class Cell:
         self._store.write_manifest(manifest.to_bytes())
         cached.version, cached.name = manifest.version, name
 
-    def _write_snapshot(self, manifest: Manifest, join: Join | ManyJoin) -> None:
-        data = join.snapshot()
-        for name in manifest.snapshot:
-            self._store.remove(name)
-        manifest.snapshot, manifest.snapshot_bytes, manifest.snapshot_seal = [], len(data), seal_of(data)
-        for part, start in enumerate(range(0, len(data), _PART)):
-            manifest.snapshot.append(f"snapshot-{manifest.version}-{part}")
-            self._store.write(manifest.snapshot[-1], data[start : start + _PART])
+    def _write_blocks(
+        self, manifest: Manifest, taken: list[_Taken], floors: Sequence[int | None], numbered: Sequence[int]
+    ) -> None:
+        """Write what came, remove blocks older than ``floors`` (None: there is no limit), put small ones together.
 
-    def _write_blocks(self, manifest: Manifest, taken: list[_Taken], watermark: int, preserved: Sequence[int]) -> None:
+        Tuples of ``numbered`` units are known by their numbers, so their blocks have no gaps.
+        """
         version = manifest.version
         for unit, part in enumerate(taken):
             if part.batches:
@@ -346,14 +347,14 @@ class Cell:
                 manifest.serials[unit] = serial + len(part.times[0])
         kept = []
         for entry in manifest.blocks:
-            limit = self._ages[entry.unit]
-            if limit is not None and entry.time_max < max(INT64_MIN, watermark - limit):
+            floor = floors[entry.unit]
+            if floor is not None and entry.time_max < floor:
                 self._store.remove(entry.name)
             else:
                 kept.append(entry)
         manifest.blocks = kept
         for unit in range(len(taken)):
-            self._compact(manifest, unit, unbroken=unit in preserved)
+            self._compact(manifest, unit, unbroken=unit in numbered)
 
     def _add(
         self,
@@ -402,9 +403,12 @@ class Cell:
         return self._spec.milliseconds(min(times)) if times else None
 
 
-def _preserved(manifest: Manifest, join: Join | ManyJoin) -> list[BlockEntry]:
-    """Return the blocks of which is kept what has matched."""
-    return [entry for entry in manifest.blocks if entry.unit in join.preserved]
+def _flagged(manifest: Manifest, join: Join | ManyJoin) -> list[tuple[int, int, int]]:
+    """Return the tuples of which is kept whether they have matched: unit, number of the first, how many."""
+    if join.is_counted:
+        both = list(zip(manifest.order.firsts, manifest.order.counts, strict=True))
+        return [(unit, both[unit][0], both[unit][1] - both[unit][0]) for unit in join.preserved]
+    return [(entry.unit, entry.serial, entry.tuples) for entry in manifest.blocks if entry.unit in join.preserved]
 
 
 def _since(began: float) -> float:

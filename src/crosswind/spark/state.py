@@ -2,7 +2,9 @@
 
 The manifest says which blocks there are; a block holds the tuples of one unit that came in
 one micro-batch, or those of several such blocks put together. Every micro-batch writes at
-most a block a unit, so state traffic goes with the input and not with the window.
+most a block a unit, so state traffic goes with the input and not with the window. What else a join
+knows is small: a bit for each tuple that may come out unmatched, and the numbers from which tuples of ROWS windows are
+put in the order again.
 
 The manifest ends with its checksum and holds those of the blocks. What does not match is
 refused: the query fails with an error that names the cell, and no wrong row comes out.
@@ -11,7 +13,7 @@ refused: the query fails with an error that names the cell, and no wrong row com
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +22,13 @@ import pyarrow as pa
 from crosswind.errors import CrosswindError, SnapshotError
 from crosswind.io.blocks import BLOCK_BYTES, read_block, write_block
 from crosswind.io.checksum import DamageError, OtherFormatError, digest_of, seal, unseal
-from crosswind.io.snapshot import seal_of
+from crosswind.window.arrival import Order
 
-__all__ = ["BlockEntry", "CellState", "Manifest", "Store", "compaction"]
+__all__ = ["BlockEntry", "CellState", "Manifest", "Store", "compaction", "no_order"]
 
-_FORMAT = 3
-"""1 had no checksums; 2 kept snapshots of outer joins, and knew no lag of the watermark."""
+_FORMAT = 4
+"""1 had no checksums; 2 kept snapshots of outer joins, and knew no lag of the watermark; 3 kept snapshots of ROWS
+windows."""
 _FAN_IN = 8
 """Blocks of about one size that are put together into one."""
 _HISTORY = 64
@@ -66,10 +69,9 @@ class Manifest:
 
     ``origin`` names this state for as long as it lives, in every attempt and on every
     machine; ``history`` names the latest versions, oldest first: two states that share the
-    name of a version are the same up to it. ``snapshot`` are the parts of a join's own
-    snapshot, for joins whose state is more than their tuples, and ``snapshot_seal`` its checksum.
-    ``window_tuples`` wait in the windows of the join. ``serials`` have the number of the next tuple of each unit;
-    ``flags`` names a bit for each tuple of preserved units, in the order of blocks: whether it has matched.
+    name of a version are the same up to it. ``window_tuples`` wait in the windows of the join. ``serials`` have the
+    number of the next tuple of each unit. ``order`` is what ROWS windows need. ``flags`` names a bit for each tuple of
+    preserved units, in the order of blocks (with ROWS windows, of their numbers): whether it has matched.
     """
 
     identity: str
@@ -79,15 +81,21 @@ class Manifest:
     history: list[str] = field(default_factory=list)
     watermark: int | None = None
     blocks: list[BlockEntry] = field(default_factory=list)
-    snapshot: list[str] = field(default_factory=list)
-    snapshot_bytes: int = 0
-    snapshot_seal: str = ""
     window_tuples: int = 0
     timer: int | None = None
     serials: list[int] = field(default_factory=list)
     flags: str = ""
     flags_bytes: int = 0
     flags_checksum: str = ""
+    order: Order = field(default_factory=lambda: no_order(0))
+
+    @property
+    def oldest_serials(self) -> list[int]:
+        """The number of the first tuple that is kept of each unit; of the next, if there is none."""
+        kept: dict[int, int] = {}
+        for entry in self.blocks:
+            kept[entry.unit] = min(entry.serial, kept.get(entry.unit, entry.serial))
+        return [kept.get(unit, serial) for unit, serial in enumerate(self.serials)]
 
     def next_version(self, name: str) -> None:
         """Begin the version ``name``."""
@@ -105,31 +113,54 @@ class Manifest:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all blocks and flags, or of the snapshot."""
-        return self.snapshot_bytes + self.flags_bytes + sum(entry.size for entry in self.blocks)
+        """Bytes of all blocks and flags."""
+        return self.flags_bytes + sum(entry.size for entry in self.blocks)
 
     def to_bytes(self) -> bytes:
         """Return the manifest as bytes."""
         content = asdict(self)
         content["blocks"] = [list(asdict(entry).values()) for entry in self.blocks]
+        content["order"] = list(asdict(self.order).values())
         return seal(_FORMAT, content)
 
     @staticmethod
     def from_bytes(data: bytes) -> Manifest:
         """Return the manifest in ``data``; raise DamageError if it is not as it was written."""
+        content = _read_content(data)
         try:
-            content = unseal(data, _FORMAT)
-        except OtherFormatError as error:
-            raise SnapshotError(
-                f"the state in this checkpoint was written by another version of Crosswind, in format {error.found} "
-                f"(this one reads format {_FORMAT}); restart with that version, or with a new checkpointLocation."
-            ) from None
-        try:
+            order = Order(*(_as_tuples(part) for part in content["order"]))
             blocks = [BlockEntry(*values) for values in content["blocks"]]
             blocks = [replace(entry, marks=tuple((mark, count) for mark, count in entry.marks)) for entry in blocks]
-            return Manifest(**{**content, "blocks": blocks})
+            return Manifest(**{**content, "blocks": blocks, "order": order})
         except (LookupError, TypeError, ValueError):
             raise DamageError("its fields are not those of a manifest") from None
+
+
+def _read_content(data: bytes) -> dict[str, Any]:
+    """Return what a manifest says; that of the format before is brought into the present form."""
+    try:
+        return unseal(data, _FORMAT)
+    except OtherFormatError as error:
+        found = error.found
+    content = unseal(data, found) if found == 3 else {}
+    if content.get("snapshot", True):
+        more = " and format 3 of joins without ROWS windows" if found == 3 else ""
+        raise SnapshotError(
+            f"the state in this checkpoint was written by another version of Crosswind, in format {found} "
+            f"(this one reads format {_FORMAT}{more}); restart with that version, or with a new checkpointLocation."
+        )
+    content = {name: value for name, value in content.items() if not name.startswith("snapshot")}
+    return {**content, "order": list(asdict(no_order(len(content["serials"]))).values())}
+
+
+def _as_tuples(part: list[Any]) -> tuple[Any, ...]:
+    return tuple(tuple(value) if isinstance(value, list) else value for value in part)
+
+
+def no_order(units: int) -> Order:
+    """Return the order of a join to which nothing came yet, or that has none."""
+    nothing = (0,) * units
+    return Order(nothing, nothing, (None,) * units, ((),) * units)
 
 
 class Store(Protocol):
@@ -223,13 +254,6 @@ class CellState:
         if digest_of(data) != manifest.flags_checksum or len(data) != (count + 7) // 8:
             raise self.damage("what has matched", f"{len(data)} bytes are not those that were written")
         return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=count).astype(np.bool_)
-
-    def snapshot(self, manifest: Manifest) -> bytes:
-        """Return the join's own snapshot, put together."""
-        data = b"".join(self._bytes(f"part '{name}' of the snapshot", name) for name in manifest.snapshot)
-        if len(data) != manifest.snapshot_bytes or seal_of(data) != manifest.snapshot_seal:
-            raise self.damage(f"the snapshot '{manifest.snapshot[0]}'", "it is not the one that the manifest names")
-        return data
 
     def _bytes(self, what: str, name: str) -> bytes:
         data = self._store.read(name)

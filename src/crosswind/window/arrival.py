@@ -8,7 +8,7 @@ order, numbered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -17,10 +17,12 @@ import numpy.typing as npt
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.window.block import Block, concat_blocks
 
-__all__ = ["END", "Release", "Sorter", "Watermark"]
+__all__ = ["END", "Order", "Release", "Sorter", "Watermark"]
 
 END = INT64_MAX + 1
 """The watermark of a stream that has ended: beyond every time."""
+_STEP = 256
+"""Numbers from one mark to the next: so finely is it known which tuples are still needed."""
 
 
 @dataclass
@@ -56,8 +58,25 @@ class Release:
     base: int
 
 
+@dataclass(frozen=True)
+class Order:
+    """Where the order stands, by unit: what is needed, besides the tuples, to number them again.
+
+    ``counts`` tuples were numbered. Those from the number ``firsts`` on may be needed still; none of them is
+    older than ``floors`` (None: nothing was numbered yet). ``removed`` are the serial numbers, counted as
+    tuples came, of those that were left out.
+    """
+
+    counts: tuple[int, ...]
+    firsts: tuple[int, ...]
+    floors: tuple[int | None, ...]
+    removed: tuple[tuple[int, ...], ...]
+
+
 class Sorter:
     """Holds tuples until they can be put in the order.
+
+    What is held carries serial numbers, counted as tuples came; what is let go, its place in the order.
 
     Parameters
     ----------
@@ -70,18 +89,38 @@ class Sorter:
         self.streams = streams
         self.held: list[list[Block]] = [[] for _ in streams]
         self.counts = [0] * len(streams)
+        self.serials = [0] * len(streams)
+        self.removed: list[tuple[int, ...]] | None = None
+        self._marks: list[tuple[tuple[int, int], ...]] = [()] * len(streams)
 
     def copy(self) -> Sorter:
         """Return an independent copy; blocks are shared, they never change."""
         twin = Sorter(self.streams)
         twin.held = [list(blocks) for blocks in self.held]
-        twin.counts = list(self.counts)
+        twin.counts, twin.serials = list(self.counts), list(self.serials)
+        twin.removed = None if self.removed is None else list(self.removed)
+        twin._marks = list(self._marks)
         return twin
 
     def hold(self, unit: int, block: Block) -> None:
         """Take tuples of ``unit`` in, in arrival order."""
         if len(block):
-            self.held[unit].append(block)
+            serials = self.serials[unit] + np.arange(len(block), dtype=np.int64)
+            self.held[unit].append(replace(block, numbers=serials))
+            self.serials[unit] += len(block)
+
+    def waiting(self, unit: int) -> list[Block]:
+        """Return what is held of ``unit``, without serial numbers."""
+        return [replace(block, numbers=None) for block in self.held[unit]]
+
+    def leave_out(self, removed: Sequence[tuple[int, ...]]) -> None:
+        """Drop those of the held tuples that have these serial numbers, by unit, and note whatever is left out."""
+        self.removed = list(removed)
+        for unit, serials in enumerate(removed):
+            if serials:
+                blocks = [(b, b.numbers) for b in self.held[unit] if b.numbers is not None]
+                left = [b.take(np.flatnonzero(~np.isin(numbers, serials))) for b, numbers in blocks]
+                self.held[unit] = [block for block in left if len(block)]
 
     def without(self, unit: int, rank: int) -> tuple[Sorter, int]:
         """Return a copy without the tuple that is at ``rank`` of those of ``unit``, in the order; and its time.
@@ -98,6 +137,8 @@ class Sorter:
             whole = concat_blocks(self.held[role])
             alike = np.flatnonzero(whole.times == times[place])
             if len(alike) > later:
+                if twin.removed is not None and whole.numbers is not None:
+                    twin.removed[role] += (int(whole.numbers[alike[-1 - later]]),)
                 rest = np.delete(np.arange(len(whole), dtype=np.int64), alike[-1 - later])
                 twin.held[role] = [whole.take(rest)] if len(rest) else []
         return twin, int(times[place])
@@ -120,8 +161,59 @@ class Sorter:
         if most is not None:
             ready = self._first(ready, bases, most)
         for unit, block in enumerate(ready):
-            self.counts[unit] += 0 if block is None else len(block)
+            if block is not None:
+                self._mark(unit, block.times)
+                self.counts[unit] += len(block)
         return [None if block is None else self._number(unit, block, ready, bases) for unit, block in enumerate(ready)]
+
+    def order(self, oldest: Sequence[int]) -> Order:
+        """Return where the order stands; tuples with serial numbers before ``oldest``, by unit, are kept nowhere."""
+        if self.removed is not None:
+            both = zip(self.removed, oldest, strict=True)
+            self.removed = [tuple(serial for serial in serials if serial >= least) for serials, least in both]
+        return Order(
+            tuple(self.counts),
+            tuple(marks[0][0] if marks else count for marks, count in zip(self._marks, self.counts, strict=True)),
+            tuple(marks[0][1] if marks else None for marks in self._marks),
+            tuple(self.removed or [()] * len(self.counts)),
+        )
+
+    def renumber(self, order: Order, watermarks: list[int]) -> list[Block | None]:
+        """Let go of tuples that were numbered before, in some other sorter; return those needed, by unit.
+
+        All tuples from ``order.firsts`` on that were not numbered here must be held, and any number of older ones.
+        So they are the last ones, and numbered from the end. ValueError: there are too few.
+        """
+        ready: list[Block | None] = []
+        before = list(self.counts)
+        for unit, release in enumerate(self.release(watermarks)):
+            count = order.counts[unit] - max(order.firsts[unit], before[unit])
+            block = None if release is None else release.block
+            if count > (0 if block is None else len(block)) or count < 0:
+                raise ValueError(f"{0 if block is None else len(block)} tuples are not the {count} that were numbered")
+            self.counts[unit] = order.counts[unit] - count
+            self._marks[unit] = tuple(mark for mark in self._marks[unit] if mark[0] < before[unit])
+            if block is not None:
+                numbers = self.counts[unit] + np.arange(count, dtype=np.int64)
+                block = replace(block.slice(len(block) - count, len(block)), numbers=numbers)
+                self._mark(unit, block.times)
+            self.counts[unit] += count
+            ready.append(block if count else None)
+        return ready
+
+    def forget(self, limits: Sequence[tuple[int | None, int | None]]) -> None:
+        """Say which tuples are no longer needed, by unit: those before a time and a number (None: no matter)."""
+        for unit, (time, number) in enumerate(limits):
+            marks, first = self._marks[unit], 0
+            while first + 1 < len(marks) and _is_before(marks[first + 1], time, number):
+                first += 1
+            self._marks[unit] = marks[first:]
+
+    def _mark(self, unit: int, times: npt.NDArray[np.int64]) -> None:
+        """Note the times of some of the tuples that are numbered next."""
+        marks, base = self._marks[unit], self.counts[unit]
+        start = max(0, marks[-1][0] + _STEP - base) if marks else 0
+        self._marks[unit] = (*marks, *((base + row, int(times[row])) for row in range(start, len(times), _STEP)))
 
     def _cut(self, unit: int, limit: int) -> Block | None:
         if not any(int(block.times.min()) <= limit for block in self.held[unit]):
@@ -176,3 +268,10 @@ class Sorter:
 
     def __len__(self) -> int:
         return sum(len(block) for blocks in self.held for block in blocks)
+
+
+def _is_before(mark: tuple[int, int], time: int | None, number: int | None) -> bool:
+    """Whether a tuple of that number and time, and all before it in the order, are no longer needed."""
+    if time is None and number is None:
+        return False
+    return (number is None or mark[0] <= number) and (time is None or mark[1] < time)
