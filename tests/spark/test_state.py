@@ -68,10 +68,10 @@ def test_the_history_of_a_manifest_is_bounded():
 
 def test_the_state_of_another_version_is_refused():
     data = Manifest("i", "a", "o").to_bytes()
-    newer = seal(99, unseal(data, 3))
+    newer = seal(99, unseal(data, 4))
     older = json.dumps({"format": 1, **unseal(data, 4)}).encode()
     for other, found in ((newer, 99), (older, 1)):
-        words = rf"another version of Crosswind, in format {found} \(this one reads format 3\).*new checkpointLocation"
+        words = rf"another version of Crosswind, in format {found} \(this one reads format 4\).*new checkpointLocation"
         with pytest.raises(cw.SnapshotError, match=words):
             Manifest.from_bytes(other)
 
@@ -599,9 +599,9 @@ def test_blocks_are_bounded_in_bytes_whatever_tuples_are_like():
 # ---------------------------------------------------------------------------------- what is written
 
 
-def bytes_written(sql: str, layout: tuple[int, int]) -> int:
-    """Return what the last of many micro-batches of one size write, while windows are full."""
-    simulation = Simulation(make_spec(sql, SCHEMAS, layout=layout), seeds.chance("written"), CALM)
+def bytes_written(sql: str, cells: int = 4) -> float:
+    """Return what a micro-batch writes, of many of one size, while windows of 20 of them are full."""
+    simulation = Simulation(make_spec(sql, SCHEMAS, cells=cells), seeds.chance("written"), CALM)
     written = 0
     for k in range(60):
         before = {(cell, name): data for cell, state in simulation.now.states.items() for name, data in state.items()}
@@ -610,15 +610,29 @@ def bytes_written(sql: str, layout: tuple[int, int]) -> int:
         after = {(cell, name): data for cell, state in simulation.now.states.items() for name, data in state.items()}
         if k >= 40:
             written += sum(len(data) for key, data in after.items() if before.get(key) != data)
-    return written
+    return written / 20
 
 
-@pytest.mark.parametrize("kind", ["LEFT", "FULL OUTER", "LEFT SEMI", "LEFT ANTI"])
-def test_an_outer_join_writes_little_more_than_an_inner_one(kind):
-    layout = (1, 1) if kind == "FULL OUTER" else (2, 1)  # as many copies of a tuple
-    inner = bytes_written("SELECT R.x FROM R [RANGE 200], S [RANGE 200] WHERE R.x = S.x", layout)
-    outer = bytes_written(f"SELECT R.x FROM R [RANGE 200] {kind} JOIN S [RANGE 200] ON R.x = S.x", layout)
-    assert outer < 1.2 * inner
+@pytest.mark.parametrize(
+    ("on", "kinds"),
+    [
+        ("R.x = S.x", ["LEFT", "FULL OUTER", "LEFT SEMI", "LEFT ANTI"]),
+        ("abs(R.x - S.x) <= 1", ["LEFT", "RIGHT", "LEFT ANTI"]),
+        ("R.x * S.x = 12", ["LEFT"]),
+    ],
+)
+def test_an_outer_join_writes_little_more_than_an_inner_one(on, kinds):
+    inner = bytes_written(f"SELECT R.x FROM R [RANGE 200], S [RANGE 200] WHERE {on}")
+    for kind in kinds:
+        outer = bytes_written(f"SELECT R.x FROM R [RANGE 200] {kind} JOIN S [RANGE 200] ON {on}")
+        assert outer < 1.5 * inner, (kind, outer, inner)
+
+
+def test_rows_windows_write_little_more_than_ranges_that_hold_as_much():
+    ranges = bytes_written("SELECT R.x FROM R [RANGE 200], S [RANGE 200] WHERE R.x = S.x", 1)
+    for kind in ("INNER", "LEFT"):
+        rows = bytes_written(f"SELECT R.x FROM R [ROWS 8000] {kind} JOIN S [ROWS 8000] ON R.x = S.x")
+        assert rows < 1.5 * ranges, (kind, rows, ranges)
 
 
 @pytest.mark.parametrize("on", ["R.x = S.x AND R.x > 3", "abs(R.x - S.x) <= 0 AND S.x < 20", "R.x * R.x = S.x * S.x"])
@@ -754,7 +768,7 @@ def test_blocks_with_one_missing_in_between_are_not_put_together():
 def test_flags_that_are_damaged_are_refused():
     spec, store = make_spec("SELECT R.x FROM R [RANGE 9] LEFT JOIN S [RANGE 9] ON R.x = S.x", SCHEMAS), DictStore()
     feed(Cell(spec, store, JoinCache()), R=batch((1, 5), (2, 6)))
-    (name,) = [name for name in store.content if name.startswith("block flags")]
+    (name,) = [name for name in store.content if name.startswith("block matched")]
     for damaged in (b"", b"\xff", store.content[name] + b"\0"):
         broken = DictStore({**store.content, name: damaged})
         with pytest.raises(cw.SnapshotError, match=r"cell 0: what has matched .*is damaged"):

@@ -12,6 +12,7 @@ refused: the query fails with an error that names the cell, and no wrong row com
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -243,16 +244,20 @@ class CellState:
         """Write which tuples have matched, in place of what was written before."""
         if manifest.flags:
             self._store.remove(manifest.flags)
-        data = np.packbits(flags).tobytes()
-        manifest.flags, manifest.flags_bytes = f"flags-{manifest.version}", len(data)
+        data = zlib.compress(np.packbits(flags).tobytes(), 1)  # of older tuples, most have matched
+        manifest.flags, manifest.flags_bytes = f"matched-{manifest.version}", len(data)
         manifest.flags_checksum = digest_of(data)
         self._store.write(manifest.flags, data)
 
     def flags(self, manifest: Manifest, count: int) -> npt.NDArray[np.bool_]:
         """Return which of the ``count`` tuples of preserved units have matched."""
         data = self._bytes("what has matched", manifest.flags)
-        if digest_of(data) != manifest.flags_checksum or len(data) != (count + 7) // 8:
+        if digest_of(data) != manifest.flags_checksum:
             raise self.damage("what has matched", f"{len(data)} bytes are not those that were written")
+        if not manifest.flags.startswith("flags"):  # in format 3 they were not compressed
+            data = zlib.decompress(data)
+        if len(data) != (count + 7) // 8:
+            raise self.damage("what has matched", f"{len(data)} bytes are not a bit for each of {count} tuples")
         return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=count).astype(np.bool_)
 
     def _bytes(self, what: str, name: str) -> bytes:
