@@ -18,7 +18,6 @@ import pytest
 
 import crosswind as cw
 from crosswind.engine.cell import Staff
-from crosswind.engine.layout import Load, choose_layout, mean_pairs
 from crosswind.engine.partition import Partition
 from crosswind.engine.segments import Part, SegmentedWindow
 from tests import seeds
@@ -116,17 +115,6 @@ def test_shares_are_those_of_equation_2(workers):
         shares = [partition.share(j) for j in reversed(range(workers))]
         assert [a for a, _ in shares] == [0, *(b for _, b in shares[:-1])]  # consecutive, from the oldest on
         assert shares[-1][1] == partition.total
-
-
-def test_the_layouts_of_the_dp_join_paper():
-    symmetric = Load((2500.0, 2500.0), (750_000.0, 750_000.0))
-    assert choose_layout(16, symmetric) == (4, 4)
-    assert choose_layout(9, symmetric) == (3, 3)
-    faster = Load((1000.0, 3000.0), (300_000.0, 900_000.0))  # section IV-C2: 3 x 5
-    assert choose_layout(15, faster) == (3, 5)
-    assert choose_layout(15, Load((3000.0, 1000.0), (900_000.0, 300_000.0))) == (5, 3)
-    assert mean_pairs((1, 4), symmetric) == 1.25 * mean_pairs((2, 2), symmetric)  # equation 7: (m + n) / 4mn
-    assert choose_layout(7, symmetric) in ((1, 7), (7, 1))
 
 
 def test_tuples_are_dealt_out_round_robin():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crosswind.bench.record import Measurement
 from crosswind.lab.beyond import figures, published
+from crosswind.lab.setting import Setting
 from crosswind.lab.size import Checked, Sample
 
 
@@ -11,10 +12,10 @@ def test_scan_and_index_are_driven_by_window(monkeypatch):
     asked = []
     monkeypatch.setattr(figures, "LiveJoin", lambda workload, index, _batch: Live(workload, index, asked))
     monkeypatch.setattr(figures, "ns_a_tuple", lambda live, *_: live.cost_ns)
-    figure = figures.index_and_scan(True)
+    figure = figures.index_and_scan(figures.measure_costs(Setting(quick=True)))
     assert [series.y for series in figure.series] == [(10.0, 60.0, 300.0), (1.0, 1.0, 1.0)]
     assert asked == [(10, "scan"), (10, "auto"), (60, "scan"), (60, "auto"), (300, "scan"), (300, "auto")]
-    assert "300.0 times less" in figure.agrees
+    assert figure.checks[0].here == "300 times"
 
 
 class Live:
@@ -36,9 +37,9 @@ def test_engines_are_raced_and_named(monkeypatch):
         return made, ["a note", "SELECT\nof many lines"]
 
     monkeypatch.setattr(figures, "race", race)
-    figure = figures.engines(True)
+    figure = figures.engines(figures.measure_engines(Setting(quick=True)))
     assert [series.label for series in figure.series] == ["DuckDB", "Polars", "crosswind"]
-    assert "DuckDB 300,000 (0.67 times)" in figure.agrees
+    assert [check.here for check in figure.checks] == ["0.667 times", "0.5 times"]
     assert "a note" in figure.notes
     assert not any("\n" in note for note in figure.notes)
 
@@ -61,4 +62,5 @@ def test_the_calculator_is_held_against_runs(monkeypatch):
     monkeypatch.setattr(
         figures, "check_size", lambda *_: [Checked(100, 900.0, 1_000.0), Checked(1_000, 1_500.0, 1_000.0)]
     )
-    assert "-10% at 100, +50% at 1,000 tuples/s" in figures.calculator(True).agrees
+    figure = figures.calculator(figures.measure_calculator(Setting(quick=True)))
+    assert [check.here for check in figure.checks] == ["0.9 times", "1.5 times"]

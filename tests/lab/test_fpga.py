@@ -12,11 +12,13 @@ import pytest
 import crosswind as cw
 from crosswind.lab.fpga import circuit
 from crosswind.lab.fpga import figures as fpga_figures
-from crosswind.lab.fpga.figures import EXPERIMENTS, crossing
+from crosswind.lab.fpga.figures import EXPERIMENTS
 from crosswind.lab.fpga.join import Arrivals, Join, Outcome, Settings, run
 from crosswind.lab.fpga.nested import run_nested
+from crosswind.lab.fpga.runs import FULL, LONG, NESTED, NESTED_SHORT, SHORT, crossing
 from crosswind.lab.fpga.trace import trace
 from crosswind.lab.fpga.workload import matching
+from crosswind.lab.setting import Setting
 from crosswind.lab.wjsp import figures as wjsp_figures
 from tests import seeds
 
@@ -196,31 +198,27 @@ def test_where_lines_cross():
 
 def test_figure_13_holds():
     """Ten times the input of the nested loop at 0 %, less than it at 100 %, falling in between."""
-    lines = {line.label: line for line in EXPERIMENTS["figure-13"](True).series}
-    for cores, nested in (
-        ("512 tuples", "512 tuples"),
-        ("1024 tuples", "512 tuples"),
-        ("windows full", "windows full"),
-    ):
-        ours, theirs = lines[f"64 cores, {cores}"].y, lines[f"nested loop, {nested}"].y
+    lines = {line.label: line for line in EXPERIMENTS["figure-13"].run(Setting(quick=True)).series}
+    for cores, nested in ((SHORT, NESTED_SHORT), (LONG, NESTED_SHORT), (FULL, NESTED)):
+        ours, theirs = lines[cores].y, lines[nested].y
         assert ours[0] >= 10 * theirs[0]
         assert all(a >= b for a, b in itertools.pairwise(ours))
-        assert (ours[-1] < theirs[-1]) == (cores != "512 tuples")
+        assert (ours[-1] < theirs[-1]) == (cores != SHORT)
 
 
 def test_a_core_more_is_a_clock_less():
     """The table of Teubner and Mueller, up to the clocks in which no place is compared."""
-    theirs, ours = (line.y for line in EXPERIMENTS["clock-500k"](True).series)
+    theirs, ours = (line.y for line in EXPERIMENTS["clock-500k"].run(Setting(quick=True)).series)
     assert ours == pytest.approx([mhz + 1.25 for mhz in theirs], rel=0.01)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("module", [fpga_figures, wjsp_figures])
 def test_every_figure_can_be_made(module):
-    made = module.figures(quick=True)
+    made = [experiment.run(Setting(quick=True)) for experiment in module.EXPERIMENTS.values()]
     assert [figure.name for figure in made] == list(module.EXPERIMENTS)
     assert all(len(line.x) == len(line.y) > 0 for figure in made for line in figure.series)
-    assert all(figure.claim and figure.agrees and figure.differs for figure in made)
+    assert all(figure.claim and figure.checks and figure.deviations for figure in made)
 
 
 def test_the_example_shows_both_machines(capsys):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from crosswind.bench.scale import model_row_latency_s
-from crosswind.engine.layout import Load, mean_pairs
+from crosswind.engine.handshake import chunk_tuples
 from crosswind.lab.costs import Costs
-from crosswind.lab.dpjoin.simulate import called, layouts_of, streamed
+from crosswind.lab.dpjoin.simulate import BATCH, called, layouts_of, pushed_pairs_per_s, streamed
 from crosswind.lab.row import Row, push_ns, row_rate
+from crosswind.plan.grid import Load, mean_pairs
 
 SILENT = Costs(pair_ns=1.0, tuple_ns=0.0, push_ns=0.0, hop_ns=0.0, call_ns=0.0)
 """Comparisons cost a nanosecond, and nothing else costs anything."""
@@ -47,7 +48,7 @@ def test_a_row_that_never_waits_scales_with_its_workers():
 def test_a_row_that_falls_quiet_after_every_push_fills_and_empties():
     """With C chunks and N workers a push takes C + N - 1 turns, not C."""
     workers, window, batch = 4, 4_096_000, 1_024
-    chunks = 16
+    chunks = batch // chunk_tuples(batch, workers)
     busy = window * batch / workers
     taken = push_ns(workers, window, batch, SILENT)
     assert taken == pytest.approx(busy * (chunks + workers - 1) / chunks, rel=0.03)
@@ -57,6 +58,21 @@ def test_messages_make_a_row_slower():
     slow = dataclasses.replace(SILENT, hop_ns=1e6)
     assert push_ns(4, 64_000, 1_024, slow) > push_ns(4, 64_000, 1_024, SILENT) + 3e6
     assert row_rate(4, 60, slow, 1.0) < row_rate(4, 60, SILENT, 1.0)
+
+
+def test_messages_take_a_row_that_never_waits_its_time():
+    """A worker handles each chunk and each acknowledgment, and cannot compare meanwhile."""
+    dear = dataclasses.replace(SILENT, hop_ns=2e7)
+    assert row_rate(8, 60, dear, None) < 0.8 * row_rate(8, 60, SILENT, None)
+
+
+def test_chunks_are_those_of_the_engine(monkeypatch):
+    asked = []
+    monkeypatch.setattr("crosswind.lab.row.chunk_tuples", lambda *given: asked.append(given) or 64)
+    push_ns(2, 64_000, 512, SILENT)
+    row_rate(2, 61.5, SILENT, None)
+    assert asked[0] == (512, 2)
+    assert len(asked) > 1
 
 
 def test_the_caller_is_the_limit_where_comparisons_are_few():
@@ -116,6 +132,16 @@ def test_pushes_take_whatever_is_due():
     found = called((1, 1), CALM, costs, 300)
     assert 25e-3 < found.done_s < 80e-3
     assert found.pairs_per_s == pytest.approx(2 * 100 * 10_000, rel=0.1)
+
+
+def test_pushes_of_the_engine_cost_their_messages():
+    load = Load((1e4, 1e4), (1e6, 1e6))
+    assert pushed_pairs_per_s((1, 1), load, SILENT) == pytest.approx(1e9)
+    assert pushed_pairs_per_s((1, 8), load, SILENT) == pytest.approx(8e9)
+    # A push to a row of 1 x 8 tells seven more, and one to its columns as many.
+    told = dataclasses.replace(SILENT, push_ns=5e6, hop_ns=1e6)
+    taken = 2 * BATCH * 1e6 / pushed_pairs_per_s((1, 8), load, told)
+    assert taken == pytest.approx(2 * (BATCH * 1e6 / 8 * 1e-9 + 5e-3 + 7e-3))
 
 
 def test_layouts_are_named():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from itertools import product
 
@@ -11,9 +12,11 @@ import pytest
 
 import crosswind as cw
 from crosswind.bench.queries import NINE
+from crosswind.lab.setting import Setting
 from crosswind.lab.wjsp import published
 from crosswind.lab.wjsp.figures import EXPERIMENTS
-from crosswind.lab.wjsp.processor import Input, Outcome, Processor, Row, run
+from crosswind.lab.wjsp.form import PROTOTYPE, TupleForm
+from crosswind.lab.wjsp.processor import Input, Outcome, Processor, Row, run, words_of
 from crosswind.lab.wjsp.workload import COLUMNS, input_of, nine_texts, plan_of, schemas
 from crosswind.plan.compile import compile_plan
 from crosswind.plan.wjsi import Line, encode
@@ -203,11 +206,73 @@ def test_a_buffer_that_is_too_small_is_told():
 
 def test_figure_5_holds():
     """64 units are more than ten times as fast as one at every window, at the clocks of Table 2."""
-    made = {name: EXPERIMENTS[name](True) for name in ("table-1", "table-2", "figure-5a", "figure-5d")}
+    names = ("table-1", "table-2", "figure-5a", "figure-5d")
+    made = {name: EXPERIMENTS[name].run(Setting(quick=True)) for name in names}
     assert all(figure.name == name for name, figure in made.items())
-    assert "7, bit for bit" in made["table-1"].agrees
+    words, joins, length, bits = made["table-1"].checks
+    assert [check.verdict for check in (words, joins, length, bits)] == ["agrees", "agrees", "differs", "agrees"]
     for name in ("figure-5a", "figure-5d"):
         speeds = made[name].series[0].y
         assert speeds[-1] > published.STREAM_AT_LEAST * speeds[0]
         assert list(speeds) == sorted(speeds)
+        assert made[name].verdict == "agrees"
     assert made["figure-5a"].series[0].y[0] < made["figure-5d"].series[0].y[0]
+
+
+# -- the form of a tuple ----------------------------------------------------------------------------
+
+
+def test_a_tuple_of_the_prototype_has_152_bits():
+    assert PROTOTYPE.bits == published.TUPLE_BITS == 152
+    rng = seeds.chance(3)
+    for _ in range(200):
+        tuples = tuple(tuple(rng.randrange(256) for _ in range(4)) for _ in range(3))
+        tag, times = rng.randrange(256), sorted(rng.randrange(1 << 24) for _ in range(2))
+        word = PROTOTYPE.pack(tuples, tag, *times)
+        assert word < 1 << 152
+        assert PROTOTYPE.unpack(word) == (tuples, tag, *times)
+
+
+def test_the_parts_of_a_word_lie_one_after_the_other():
+    form = TupleForm(streams=1, attributes=2, attribute_bits=4, tag_bits=4, time_bits=8)
+    assert form.pack([(0xA, 0xB)], 0xC, 0xDE, 0xF0) == 0xABCDEF0
+
+
+def test_results_leave_the_processor_as_words():
+    fed = input_of(40, seed=3, values=12)
+    processor = Processor.of(plan_of(nine_texts(16)), cores=4)
+    outcome = run(processor, fed)
+    words = words_of(processor, fed, outcome)
+    assert len(words) == len(outcome.results) > 0
+    for word, (query, *rows, _) in zip(words, outcome.results.tolist(), strict=True):
+        tuples, tag, least, greatest = PROTOTYPE.unpack(word)
+        assert query in processor.routes[tag].queries
+        assert greatest - least < processor.limits[query]  # the difference tells the window
+        for values, row in zip(tuples, rows, strict=False):
+            assert values == (tuple(fed.values[row].tolist()) if row >= 0 else (0, 0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": np.full((2, 4), 256)}, "an attribute of 256 does not fit: the processor has 8 bits"),
+        ({"values": np.full((2, 4), -1)}, "an attribute of -1 does not fit"),
+        ({"times": np.array([0, 1 << 24])}, "a time of 16777216 does not fit: the processor has 24 bits"),
+    ],
+)
+def test_what_does_not_fit_the_form_of_a_tuple_is_refused(change, message):
+    fed = Input(**{"units": np.array([0, 1]), "values": np.zeros((2, 4), int), "times": np.array([0, 1]), **change})
+    processor = Processor.of(plan_of(nine_texts(16)))
+    with pytest.raises(cw.UnsupportedError, match=message):
+        run(processor, fed)
+    wide = dataclasses.replace(processor, form=TupleForm(attribute_bits=62, time_bits=62), places=99)
+    if "-1" not in message:
+        run(wide, fed)
+
+
+def test_windows_longer_than_the_buffers_are_refused():
+    with pytest.raises(cw.UnsupportedError, match="A window of 4,097 does not fit: a join unit has 4,096 places"):
+        Processor.of(plan_of(nine_texts(4_097)))
+    assert Processor.of(plan_of(nine_texts(4_097)), places=5_000).places == 5_000
+    assert Processor.of(plan_of(nine_texts(4_096))).places == 4_096
+    assert Processor(((0,),), {0: Row()}, ()).places == 4_096

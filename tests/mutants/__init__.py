@@ -7,7 +7,7 @@ whose text is no longer in the source is stale, and an error: whoever changes th
 
 from __future__ import annotations
 
-from tests.mutants import cli, engine, io, kernel, monitor, plan, query, spark, window
+from tests.mutants import cli, engine, io, kernel, lab, monitor, plan, query, spark, window
 from tests.mutants.mutant import Mutant, mutants_of
 
 __all__ = ["MUTANTS", "ROOMS"]
@@ -20,6 +20,7 @@ ROOMS = {
     "engine": engine.ENTRIES,
     "spark": spark.ENTRIES,
     "io": io.ENTRIES,
+    "lab": lab.ENTRIES,
     "monitor": monitor.ENTRIES,
     "cli": cli.ENTRIES,
 }

@@ -358,4 +358,28 @@ ENTRIES = [
         "state of another grid is taken over, and its pairs never meet",
         ROUTE,
     ),
+    Mutant(
+        "latency-by-arrivals",
+        "grid.py",
+        "completes = [rate / max(window, 1e-9) for",
+        "completes = [1 / rate * max(window, 1e-9) ** 0 for",
+        "the slower stream's results count for more than there are, and the wrong layout is chosen",
+        "test_grid_model.py::test_latency_is_a_mean_over_results",
+    ),
+    Mutant(
+        "way-along-a-row-for-nothing",
+        "grid.py",
+        "return mean_pairs(layout, load) + HOP_PAIRS * hops",
+        "return mean_pairs(layout, load)",
+        "layouts with long rows are chosen, whose last workers hear of a tuple late",
+        "test_grid_model.py::test_the_layouts_of_the_dp_join_paper",
+    ),
+    Mutant(
+        "workers-left-out",
+        "grid.py",
+        "least = math.ceil(workers * (1 - _IDLE_MAX))",
+        "least = 1",
+        "most workers stay without work",
+        "test_grid_model.py::test_at_most_a_tenth_of_the_workers_stays_without_work",
+    ),
 ]

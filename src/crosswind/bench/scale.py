@@ -12,7 +12,7 @@ from crosswind.bench.latency import drive_live
 from crosswind.bench.live import LiveJoin
 from crosswind.bench.record import Goal, Measurement, Report, Tell, interleave, measured_in, median
 from crosswind.bench.workload import BAND, VALUE_MAX, BandWorkload
-from crosswind.engine.layout import Load, choose_layout, mean_pairs
+from crosswind.plan.grid import Load, choose_sides, mean_pairs
 
 __all__ = ["measure", "model_results", "model_row_latency_s"]
 
@@ -188,7 +188,7 @@ def _latencies(
         live.close()
         latency_ms = np.concatenate([values[first:] for values in observed.latency_s.values()]) * 1e3
         load = Load((rate, rate), (workload.window_tuples, workload.window_tuples))
-        layout = choose_layout(workers, load) if engine == "grid" else (workers, workers)
+        layout = choose_sides(workers, load) if engine == "grid" else (workers, workers)
         predicted = mean_pairs(layout, load) * pair_s * 1e3
         if engine == "handshake":
             late_ms = model_row_latency_s(window, workers) * 1e3

@@ -78,28 +78,81 @@ def list_papers(as_json: bool) -> None:
         click.echo("" if entry is not found[-1] else "crosswind lab run PAPER [FIGURE] runs them; lab report runs all.")
 
 
+class _Numbers(click.ParamType):  # type: ignore[type-arg]
+    """Whole numbers, parted by commas: 1,2,4."""
+
+    name = "N,..."
+
+    def __init__(self, count: int | None = None) -> None:
+        self._count = count
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(int(text) for text in str(value).split(","))
+        except ValueError:
+            numbers = ()
+        if not numbers or min(numbers) < 1 or (self._count or len(numbers)) != len(numbers):
+            what = f"{self._count} numbers" if self._count else "numbers"
+            self.fail(f"'{value}' is not {what} of 1 or more; write them parted by commas, such as 8,4.", param, ctx)
+        return numbers
+
+
+def _setting(function: Function) -> Function:
+    """Add the options of :class:`crosswind.lab.setting.Setting`."""
+    options = [
+        click.option(
+            "--rate", type=click.IntRange(1), help="Tuples/s of each stream; of the first, where they differ."
+        ),
+        click.option(
+            "--window",
+            type=click.IntRange(1),
+            help="Length of both windows, seconds; ticks, for the processor of wjsp.",
+        ),
+        click.option("--workers", type=_Numbers(), help="Workers that are run for real, such as 1,2,4."),
+        click.option("--cores", type=_Numbers(), help="Join cores of the chip, or join units of the processor."),
+        click.option(
+            "--segment", type=click.IntRange(1), help="Tuples of a stream that a join core of the chip holds."
+        ),
+        click.option("--buffers", type=_Numbers(2), help="Places in the buffers of a join core and of a merger: 8,4."),
+        click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of random values."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 @lab.command()
 @click.argument("paper")
 @click.argument("figure", required=False)
 @_quick
+@_setting
 @_out(None)
 @_json
-def run(paper: str, figure: str | None, quick: bool, out: Path | None, as_json: bool) -> None:
+def run(paper: str, figure: str | None, quick: bool, out: Path | None, as_json: bool, **options: Any) -> None:
     """Run the experiments of PAPER, or the one of FIGURE.
 
-    With --out each figure is also written as PNG, CSV and JSON.
+    With --out each figure is also written as CSV, as JSON with the machine and the settings, and, if matplotlib is
+    installed, as PNG. Settings such as --rate are for one FIGURE that takes them; what is run with other settings than
+    the paper's is not comparable with it, and its verdicts say so.
     """
+    from crosswind.bench.machine import describe_machine
+    from crosswind.lab.draw import can_draw
     from crosswind.lab.papers import the_paper
     from crosswind.lab.report import as_json as plain
-    from crosswind.lab.report import run_paper, save_figure
+    from crosswind.lab.report import save_figure
+    from crosswind.lab.setting import Setting
 
-    chosen = the_paper(paper)
+    chosen, setting = the_paper(paper), Setting(quick, **options)
     made: list[Figure] = []
     with _telling(f"crosswind lab run {paper}", quiet=as_json) as tell:
-        for found in chosen.run(quick, figure) if figure else run_paper(chosen, quick, tell):
+        for name in [figure] if figure else chosen.experiments:
+            tell(f"{paper} {name}")
+            found = chosen.run(setting, name)
             made.append(found)
             if out is not None:
-                save_figure(found, out)
+                save_figure(found, out, describe_machine(), setting, plot=can_draw())
             if not as_json:
                 _print_figure(found)
     if as_json:
@@ -114,21 +167,32 @@ def run(paper: str, figure: str | None, quick: bool, out: Path | None, as_json: 
 def report(papers: tuple[str, ...], quick: bool, out: Path, as_json: bool) -> None:
     """Run everything, or some PAPERS, and write one page.
 
-    The page holds plots, tables, the machine, what agrees and what differs, and needs no other file. Figures are
-    also written as PNG, CSV and JSON beside it. --quick takes less than five minutes on two cores.
+    The page opens with one table: what the papers state, what this machine gives, and the verdict. It holds plots,
+    tables and the machine, and needs no other file. Figures are also written as CSV, JSON and PNG beside it. --quick
+    takes less than five minutes on two cores that have nothing else to do.
     """
     from crosswind.lab.papers import papers_here, the_paper
     from crosswind.lab.report import make_report
+    from crosswind.lab.setting import Setting
 
     chosen = [the_paper(name) for name in papers] or papers_here()
     began = time.monotonic()
     with _telling("crosswind lab report", quiet=as_json) as tell:
-        page = make_report(chosen, out, quick, tell)
+        page = make_report(chosen, out, Setting(quick), tell)
     took = time.monotonic() - began
     if as_json:
         click.echo(json_module.dumps({"page": str(page), "seconds": round(took, 1)}))
     else:
         click.echo(f"{page}: written in {took:.0f} s")
+
+
+@lab.command()
+@click.argument("papers", nargs=-1)
+def cite(papers: tuple[str, ...]) -> None:
+    """Print the papers as BibTeX, all of them or some PAPERS."""
+    from crosswind.lab.citations import cite as entries
+
+    click.echo(entries(papers))
 
 
 @lab.command()
@@ -256,7 +320,14 @@ def _print_figure(figure: Figure) -> None:
         points = ", ".join(f"{x:g}: {y:.4g}" for x, y in zip(series.x, series.y, strict=True))
         click.echo(f"{_INDENT}{series.label:<{width}}  {series.source:<9}  {points}")
     click.echo(f"{_INDENT}({figure.x_label}: {figure.y_label})\n")
-    click.echo(f"{_INDENT}{figure.verdict.lower():8} {figure.agrees}\n{_INDENT}differs  {figure.differs}")
+    for check in figure.checks:
+        published = f"; published: {check.published}" if check.published else ""
+        place = f" ({check.place})" if check.place else ""
+        limits = f"; agrees if {check.tolerance}" if check.tolerance else ""
+        click.echo(f"{_INDENT}{check.verdict}: {check.claim}: {check.here}{published}{place}{limits}")
+        if check.why:
+            click.echo(f"{_INDENT * 2}{check.why}")
+    click.echo(f"{_INDENT}verdict: {figure.verdict}\n{_INDENT}not as in the paper: {figure.deviations}")
     for note in figure.notes:
-        click.echo(f"{_INDENT}note     {note}")
+        click.echo(f"{_INDENT}note: {note}")
     click.echo()

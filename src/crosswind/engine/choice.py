@@ -11,7 +11,7 @@ from crosswind.engine.handshake import Handshake
 from crosswind.engine.hurried import Hurried
 from crosswind.engine.intake import Intake
 from crosswind.engine.kang import Kang
-from crosswind.engine.layout import Load, check_layout, choose_layout, expected_load
+from crosswind.engine.layout import check_layout, expected_load
 from crosswind.engine.probe import pair_spec
 from crosswind.engine.result import Materialiser
 from crosswind.engine.routes import Routes
@@ -20,6 +20,7 @@ from crosswind.engine.strategy import Strategy
 from crosswind.engine.workers import cores
 from crosswind.errors import InputError, UnsupportedError
 from crosswind.plan.compile import Plan
+from crosswind.plan.grid import Load, choose_sides
 from crosswind.query.tree import Rows
 
 __all__ = ["ENGINES", "Choice", "choose_engine"]
@@ -128,9 +129,7 @@ def choose_engine(
         return _for_routes(engine, workers, count, layout)
     load = expected_load(plan, rate)
     if engine == "grid":
-        return _grid(
-            check_layout(layout, workers, _WORKERS_MAX) if layout else choose_layout(count, load), layout, load
-        )
+        return _grid(check_layout(layout, workers, _WORKERS_MAX) if layout else choose_sides(count, load), layout, load)
     if engine == "handshake":
         why = "asked for" if hurry else _why_at_once(plan, ordered, sheds)
         told = f"asked for; tuples are hurried ahead: {why}" if why else "asked for; tuples meet when they pass"
@@ -177,8 +176,10 @@ def _best(plan: Plan, index: str, workers: Any, count: int, load: Load | None, h
         if pairs < able / 2 and workers is None:
             return Choice("kang", 1, False, f"{what}: one is enough")
     if hurry and count >= _GRID_FROM:
-        sides = choose_layout(count, load or expected_load(plan, None))
-        return Choice("grid", count, False, f"{what}, and results are wanted soon: smallest shares for all", sides)
+        sides = choose_sides(count, load or expected_load(plan, None))
+        return Choice(
+            "grid", sides[0] * sides[1], False, f"{what}, and results are wanted soon: smallest shares for all", sides
+        )
     return Choice("cell", count, True, f"{what}: as many workers as the load needs")
 
 

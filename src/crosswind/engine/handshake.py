@@ -11,6 +11,10 @@ at opposite ends meets when the streams have moved on by up to a window. ``finis
 all of them pass. Where results must come at once (:mod:`crosswind.engine.hurried`) the
 tuples are hurried ahead.
 
+A worker forwards its oldest chunk when it holds at least two chunks more than its neighbour: with a difference of one
+it would be the neighbour's turn to have more, and the chunk would be sent for nothing. So windows that have been full
+for long go down by one chunk from worker to worker.
+
 Where we deviate: messages carry chunks of tuples, by number, and all workers read the
 same windows; tuples that have expired before they reached the end of the row are sent
 there; and a call returns when no message is under way, so that windows are arranged and
@@ -41,7 +45,7 @@ from crosswind.window.block import Block, concat_blocks
 from crosswind.window.join_window import JoinWindow
 from crosswind.window.vector import address
 
-__all__ = ["Handshake"]
+__all__ = ["Handshake", "chunk_tuples"]
 
 BATCH = 64
 """Tuples of both streams that are gathered before they are sent on their way: so both ends of the row have work."""
@@ -59,6 +63,13 @@ _CHUNKS_A_WORKER = 8
 _CHUNK_MIN, _CHUNK_SCANNED, _CHUNK_MAX = 32, 128, 1_024
 """Tuples in a chunk, where windows are scanned, and at most: the last workers of a row wait for the first ones as long
 as these take for one."""
+
+
+def chunk_tuples(batch: int, workers: int, most: int = _CHUNK_SCANNED) -> int:
+    """Return the tuples in a chunk of a batch; ``most`` is larger where windows are searched by an index."""
+    cuts = _CHUNKS_A_WORKER * workers if workers > 1 else 1
+    return min(most, max(_CHUNK_MIN, -(-batch // cuts)))
+
 
 _SLICE = 16
 """Basic windows that a chunk is compared with before the stop flag is looked at."""
@@ -338,8 +349,7 @@ class Handshake(AtOnce):
         if inquiry.kind == Task.PAIRS:
             template[Task.NEED] = self._need
         number, self._parcel = self._parcel, self._parcel + 1
-        cuts = _CHUNKS_A_WORKER * self._crew.count if self._crew.count > 1 else 1
-        size = min(self._chunk, max(_CHUNK_MIN, -(-len(block) // cuts)))
+        size = chunk_tuples(len(block), self._crew.count, self._chunk)
         first = window.next_chunk
         for start in range(0, len(block), size):
             stop = min(len(block), start + size)

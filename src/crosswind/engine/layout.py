@@ -1,27 +1,19 @@
-"""Rows and columns of a grid, from rates and windows (DP-Join §IV-C, equations 5 to 7)."""
+"""Rows and columns of a grid: the load that a plan means, and layouts that are asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from crosswind.errors import InputError
 from crosswind.plan.compile import Plan
+from crosswind.plan.grid import Load
 from crosswind.query.tree import Rows
 
-__all__ = ["Load", "check_layout", "choose_layout", "expected_load", "mean_pairs"]
+__all__ = ["check_layout", "expected_load"]
 
 _RATE = 1000.0
 """Tuples/s that a stream is taken to have where nothing is known: the papers'."""
-
-
-@dataclass(frozen=True)
-class Load:
-    """Tuples/s of the two streams, and tuples in their windows."""
-
-    rates: tuple[float, float]
-    windows: tuple[float, float]
 
 
 def expected_load(plan: Plan, rate: Any) -> Load:
@@ -47,24 +39,6 @@ def _rate_of(stream: str, rate: Any) -> float:
             f"rate={rate!r} is not possible; give tuples/s as a positive number, or a mapping of streams to numbers."
         )
     return float(given)
-
-
-def mean_pairs(layout: tuple[int, int], load: Load) -> float:
-    """Return the pairs that are compared, on average, before a match is found (equations 5 and 6).
-
-    Times the time of a comparison that is the mean latency. A tuple of the first stream
-    goes to a row of n workers, each with an n-th of the second window.
-    """
-    m, n = layout
-    share = load.rates[0] / sum(load.rates)
-    return share * load.windows[1] / (2 * n) + (1 - share) * load.windows[0] / (2 * m)
-
-
-def choose_layout(workers: int, load: Load) -> tuple[int, int]:
-    """Return the m x n = ``workers`` with the least mean latency; of equals that which cuts up the larger window."""
-    layouts = [(m, workers // m) for m in range(1, workers + 1) if workers % m == 0]
-    larger = 1 if load.windows[1] >= load.windows[0] else 0
-    return min(layouts, key=lambda layout: (mean_pairs(layout, load), -layout[larger]))
 
 
 def check_layout(layout: Any, workers: Any, most: int) -> tuple[int, int]:

@@ -1,18 +1,20 @@
-"""Figures as pictures: published, measured and simulated points are told apart at a glance."""
+"""Figures as pictures: measured, simulated, computed and published points are told apart at a glance."""
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from typing import Any
 
 from crosswind.errors import InputError
 from crosswind.lab.figure import Figure, Series
 
-__all__ = ["MARKS", "as_png", "as_svg"]
+__all__ = ["MARKS", "as_png", "as_svg", "can_draw"]
 
 MARKS = {
     "measured": ("o", "-", "measured here"),
     "simulated": ("^", "--", "simulated"),
+    "computed": ("", "-.", "computed"),
     "published": ("s", ":", "published"),
 }
 """By source: marker, line, and what the legend says."""
@@ -20,8 +22,11 @@ MARKS = {
 _COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f", "#64748b")
 _INK, _GRID = "#1e293b", "#e2e8f0"
 _WIDTH_INCHES, _HEIGHT_INCHES = 7.4, 4.3
-_LEGEND_MAX = 5
-"""Lines in a legend inside the plot; more of them go below it."""
+
+
+def can_draw() -> bool:
+    """Return whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
 
 
 def as_svg(figure: Figure) -> str:
@@ -51,8 +56,7 @@ def _plot(figure: Figure) -> Any:
         raise InputError(
             "plots need the Python package 'matplotlib', which is not installed. Type:\n  pip install 'crosswind[lab]'"
         ) from error
-    crowded = len(figure.series) > _LEGEND_MAX
-    rows = -(-len(figure.series) // 2) if crowded else 0
+    rows = -(-len(figure.series) // 2)
     canvas = Canvas(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES + 0.24 * rows), layout="constrained")
     axes = canvas.add_subplot()
     colours = _colours(figure.series)
@@ -67,10 +71,8 @@ def _plot(figure: Figure) -> Any:
     if not figure.log_y and all(value >= 0 for series in figure.series for value in series.y):
         axes.set_ylim(bottom=0)
     _finish(axes, figure)
-    if crowded:
+    if figure.series:  # below the plot, where it covers no point
         canvas.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
-    elif figure.series:
-        axes.legend(frameon=True, framealpha=0.9, edgecolor=_GRID, fontsize=9)
     return canvas
 
 
@@ -82,6 +84,7 @@ def _colours(series: tuple[Series, ...]) -> dict[str, str]:
 
 def _line(axes: Any, series: Series, colour: str) -> None:
     marker, line, said = MARKS[series.source]
+    marker = marker or ("x" if len(series.x) == 1 else "")
     axes.plot(
         series.x,
         series.y,

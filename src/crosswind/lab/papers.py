@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from crosswind.errors import InputError
+from crosswind.lab.citations import BIBTEX
 from crosswind.lab.figure import Figure
+from crosswind.lab.setting import Experiment, Setting
 
-__all__ = ["PAPERS", "Experiment", "Paper", "papers_here", "the_paper"]
-
-Experiment = Callable[[bool], Figure]
-"""Runs one experiment, quickly or at full size, and returns its figure."""
+__all__ = ["PAPERS", "Paper", "papers_here", "the_paper"]
 
 
 @dataclass(frozen=True)
@@ -51,23 +50,21 @@ class Paper:
         return tuple(self._module("published").NOT_SHOWN)
 
     @property
-    def experiments(self) -> Mapping[str, Experiment]:
-        """The experiments by the name of their figure, where they can be run one by one; else empty."""
-        return dict(getattr(self._module("figures"), "EXPERIMENTS", {}))
+    def experiments(self) -> Mapping[str, Experiment[Any]]:
+        """The experiments, by the name of their figure."""
+        return dict(self._module("figures").EXPERIMENTS)
 
-    def run(self, quick: bool, only: str | None = None) -> list[Figure]:
-        """Run the experiments, or the one whose figure is called ``only``."""
+    @property
+    def bibtex(self) -> str:
+        """The citation in full; empty for what is no paper."""
+        return BIBTEX.get(self.folder, "")
+
+    def run(self, setting: Setting, only: str) -> Figure:
+        """Run the experiment whose figure is called ``only``."""
         experiments = self.experiments
-        if only is None:
-            return [make(quick) for make in experiments.values()] or list(self._module("figures").figures(quick))
-        if only in experiments:
-            return [experiments[only](quick)]
-        made = [] if experiments else list(self._module("figures").figures(quick))
-        found = [figure for figure in made if figure.name == only]
-        if not found:
-            names = ", ".join(experiments or [figure.name for figure in made])
-            raise InputError(f"'{only}' is no figure of {self.folder}; there are: {names}.")
-        return found
+        if only not in experiments:
+            raise InputError(f"'{only}' is no figure of {self.folder}; there are: {', '.join(experiments)}.")
+        return experiments[only].run(setting)
 
     def _module(self, name: str) -> Any:
         return importlib.import_module(f"crosswind.lab.{self.folder}" + (f".{name}" if name else ""))
@@ -87,18 +84,19 @@ PAPERS = (
     Paper(
         "fpga",
         "Handshake Join in hardware",
-        "Oge, Miyoshi, Kawashima, Yoshinaga: An Implementation of Handshake Join on FPGA. 2011",
+        "Oge, Miyoshi, Kawashima, Yoshinaga: An Implementation of Handshake Join on FPGA. ICNC 2011",
     ),
     Paper(
         "wjsp",
         "WJSP",
-        "Hardware Processor for Window Joins over Multiple Data Streams (in Chinese). 2009",
+        "Qian, Wang, Chen, Chen, Jin: Hardware Processor for Window Joins over Multiple Data Streams (in Chinese). "
+        "Acta Electronica Sinica 2009",
     ),
     Paper(
         "dpjoin",
         "DP-Join",
         "Buono, De Matteis, Mencagli: A High-Throughput and Low-Latency Parallelization of Window-based Stream Joins "
-        "on Multicores. 2014",
+        "on Multicores. ISPA 2014",
     ),
     Paper(
         "beyond",

@@ -2,7 +2,8 @@
 
 Every message is played: chunks of tuples enter at both ends, a worker that gets one compares it with what it holds of
 the other stream, acknowledges (from the right), and forwards the oldest chunks when it has more than its neighbour
-(Handshake Join, sections 3.5, 4.2 and 4.3). What it does not do is compare: a comparison only takes its time.
+(Handshake Join, sections 3.5, 4.2 and 4.3). A worker that takes a message is busy with that for its time. What
+it does not do is compare: a comparison only takes its time. Chunks are cut as the engine cuts them.
 So it can be asked about more workers than the machine has cores.
 """
 
@@ -13,13 +14,12 @@ from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 
+from crosswind.engine.handshake import chunk_tuples
 from crosswind.lab.costs import Costs
 
 __all__ = ["Row", "push_ns", "row_rate"]
 
 _R, _S, _ACK = 0, 1, 2
-_CHUNK_MIN, _CHUNK_MAX, _CHUNKS_A_WORKER = 64, 512, 4
-"""As in the engine: tuples in a chunk, at least and at most, and chunks a worker that a push is cut into."""
 
 
 @dataclass
@@ -104,18 +104,18 @@ class Row:
                 return
 
     def _handle(self, at: int, worker: _Worker, kind: int) -> None:
-        taken = 0.0
+        taken = self._hop_s  # to take the message, whatever it brings
         if kind == _ACK:
             worker.unacknowledged -= 1
         else:
             other = 1 - kind
             facing = worker.held[other] + (worker.unacknowledged if other == _S else 0)
-            taken = self._pair_s * facing
+            taken += self._pair_s * facing
             worker.held[kind] += 1
         worker.busy += taken
         worker.free_at = done = self.now + taken
         if kind == _S and at < len(self._workers) - 1:
-            self._send(at + 1, 0, _ACK, done + self._hop_s)
+            self._send(at + 1, 0, _ACK, done)
         if kind != _ACK and at == (len(self._workers) - 1 if kind == _R else 0):
             self.done.append(done)
         self._forward(at, worker, done)
@@ -131,12 +131,12 @@ class Row:
                 on_the_way += 1
                 if stream == _S:
                     worker.unacknowledged += 1
-                self._send(to, stream, stream, when + self._hop_s)
+                self._send(to, stream, stream, when)
 
 
 def push_ns(workers: int, window: float, batch: int, costs: Costs) -> float:
     """Return what a ``push`` of ``batch`` tuples takes this engine, which returns when no message is under way."""
-    chunk = _chunk(workers, batch)
+    chunk = chunk_tuples(batch, workers)
     chunks = -(-batch // chunk)
     row = Row(workers, window, chunk, costs)
     ends = []
@@ -149,14 +149,9 @@ def push_ns(workers: int, window: float, batch: int, costs: Costs) -> float:
     return (ends[4] + ends[5]) / 2 * 1e9 + costs.push_ns + costs.tuple_ns * batch
 
 
-def _chunk(workers: int, batch: int) -> int:
-    cuts = _CHUNKS_A_WORKER * workers if workers > 1 else 1
-    return min(_CHUNK_MAX, max(_CHUNK_MIN, -(-batch // cuts)))
-
-
 def _streamed_ns(workers: int, window: float, costs: Costs) -> float:
     """Return what a tuple takes when both streams come without end, and nobody waits for quiet, as in the paper."""
-    chunk, turns = _CHUNK_MIN, 40
+    chunk, turns = chunk_tuples(1, workers), 40
     row = Row(workers, window, chunk, costs)
     for _ in range(turns):
         for stream in (_R, _S):

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from crosswind.bench.live import LiveJoin
 from crosswind.engine.join import Join
-from crosswind.engine.layout import Load, choose_layout, mean_pairs
 from crosswind.engine.session import open as open_join
 from crosswind.engine.session import plan_for
 from crosswind.lab.streams import Uniform
 from crosswind.plan.calibration import calibration
 from crosswind.plan.compile import Plan
 from crosswind.plan.cost import curve_of
+from crosswind.plan.grid import Load, choose_sides, mean_pairs
 from crosswind.plan.layout import choose_layout as choose_cells
 from crosswind.plan.layout import describe_layout
 from crosswind.plan.physical import RUN_MAX
@@ -220,7 +220,7 @@ def size_of(workload: Uniform, sample: Sample) -> Size:
         cores = 1 + math.ceil((utilisation / _BUSY_MAX - 1) / _EFFICIENCY)
     indexed = "every pair" not in parts
     load = Load((float(workload.rate),) * 2, (window, window))
-    sides = (1, 1) if indexed else choose_layout(cores, load)
+    sides = (1, 1) if indexed else choose_sides(cores, load)
     each = utilisation / (1 + (cores - 1) * _EFFICIENCY)
     # Whatever comes while a push runs is the next one: so a push takes push / (1 - busy), and a tuple waits half
     # of one and then its own.

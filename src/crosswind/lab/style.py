@@ -26,14 +26,21 @@ article { background: var(--paper); border: 1px solid var(--line); border-radius
   box-shadow: 0 1px 3px rgb(15 23 42 / 6%); }
 article p { margin: 8px 0; }
 .plot svg { width: 100%; height: auto; max-width: 800px; display: block; margin: 8px auto; }
-.verdict { border-left: 4px solid; padding: 8px 14px; margin: 8px 0; border-radius: 0 8px 8px 0; }
-.verdict.agrees { border-color: #059669; background: #ecfdf5; }
-.verdict.missed { border-color: #dc2626; background: #fef2f2; }
-.verdict.differs { border-color: #d97706; background: #fffbeb; }
+.verdict { display: inline-block; border-radius: 999px; padding: 0 10px; font-size: 13px; font-weight: 600;
+  white-space: nowrap; }
+.verdict.agrees { color: #065f46; background: #d1fae5; }
+.verdict.differs { color: #991b1b; background: #fee2e2; }
+.verdict.open { color: #475569; background: #e2e8f0; }
+.checks { width: 100%; background: var(--paper); border: 1px solid var(--line); margin: 12px 0; }
+.checks td, .checks th { padding: 6px 10px; border-bottom: 1px solid var(--line); text-align: left;
+  vertical-align: top; }
+.checks i, .checks small { color: var(--soft); }
+pre { background: #f1f5f9; border-radius: 8px; padding: 12px; overflow-x: auto; font-size: 13px; }
 .notes { color: var(--soft); font-size: 14px; padding-left: 20px; }
 .mark { display: inline-block; font-size: 12px; border-radius: 999px; padding: 1px 10px; margin-right: 6px; }
 .mark.measured { background: #dbeafe; color: #1d4ed8; }
 .mark.simulated { background: #fef3c7; color: #92400e; border: 1px dashed #d97706; }
+.mark.computed { background: #ede9fe; color: #5b21b6; border: 1px dotted #7c3aed; }
 .mark.published { background: #f1f5f9; color: #334155; border: 1px solid #cbd5e1; }
 .legend { list-style: none; padding: 0; }
 table { border-collapse: collapse; font-size: 14px; }

@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -31,6 +31,7 @@ from typing import Any
 from crosswind.errors import InputError, did_you_mean
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
+from crosswind.plan.grid import best_sides, weights_of
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, Rows
 from crosswind.query.types import UNITS_PER_SECOND, Kind
@@ -93,7 +94,7 @@ class Layout:
         """
         if len(preserved) > 1:
             return self
-        first, second = _sides(cores, (1.0, 1.0))
+        first, second = best_sides(cores, (1.0, 1.0))
         if preserved:
             first, second = (cores, 1) if self.owner in preserved else (1, cores)
         return replace(self, hot=tuple(sorted(hot)), hot_sides=(first, second))
@@ -130,12 +131,12 @@ def choose_layout(
     if not all(divided):
         count = math.prod(side for side, free in zip(shape, divided, strict=True) if free) if shape else count
         weights = [w for w, free in zip(_weights(plan, rates or (1.0,) * units), divided, strict=True) if free]
-        some = iter(_sides(count, weights) if weights else ())
+        some = iter(best_sides(count, weights) if weights else ())
         sides = tuple(next(some) if free else 1 for free in divided)
         return Layout("grid", math.prod(sides), why, sides=sides)
     if shape is not None:
         return Layout("grid", math.prod(shape), "asked for", sides=shape)
-    sides = _sides(count, _weights(plan, rates or (1.0,) * units))
+    sides = best_sides(count, _weights(plan, rates or (1.0,) * units))
     reason = "asked for" if asked == "grid" else f"no {_missing(asked)} to route by, so every pair is equally likely"
     return Layout("grid", math.prod(sides), reason, sides=sides)
 
@@ -265,33 +266,9 @@ def _is_time(plan: Plan, owner: int, dimension: Dimension) -> bool:
 
 
 def _weights(plan: Plan, rates: Sequence[float]) -> tuple[float, ...]:
-    """Return what a copy of a tuple of each unit costs: it is sent, and waits for its window."""
+    """Return what the window of each unit counts for in the latency of a result (DP-Join's equations 5 and 6)."""
     limits = [plan.axis.age_limit(unit.stream.window) or 0 for unit in plan.units]
-    longest = max(*limits, 1)
-    return tuple(rate * (1.0 + limit / longest) for rate, limit in zip(rates, limits, strict=True))
-
-
-def _sides(cells: int, weights: Sequence[float]) -> tuple[int, ...]:
-    """Return the sides that copy least: a tuple goes to all cells that share its coordinate.
-
-    The shape of DP-Join §IV: work is the same in every shape of as many cells, so copies decide.
-    """
-
-    def cost(sides: tuple[int, ...]) -> tuple[float, int]:
-        return sum(weight / side for weight, side in zip(weights, sides, strict=True)), max(sides) - min(sides)
-
-    return min(_factors(cells, len(weights)), key=cost)
-
-
-def _factors(product: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to write ``product`` as ``count`` factors."""
-    if count == 1:
-        yield (product,)
-        return
-    for first in range(1, product + 1):
-        if product % first == 0:
-            for rest in _factors(product // first, count - 1):
-                yield (first, *rest)
+    return weights_of(rates, [rate * max(limit, 1) for rate, limit in zip(rates, limits, strict=True)])
 
 
 def describe_layout(layout: Layout, plan: Plan) -> list[str]:

@@ -4,97 +4,145 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+from dataclasses import dataclass
+from typing import Any
 
 from crosswind.bench.live import LiveJoin
 from crosswind.bench.others import race
 from crosswind.bench.record import Measurement
 from crosswind.lab.figure import Figure, Series
 from crosswind.lab.loads import BANDS, Loaded, ns_a_tuple
-from crosswind.lab.papers import Experiment
-from crosswind.lab.size import check_size, take_sample
+from crosswind.lab.setting import Experiment, Setting
+from crosswind.lab.size import Checked, Sample, check_size, take_sample
 from crosswind.lab.streams import PAPERS_SCHEMAS, Uniform, schemas_with_time
+from crosswind.lab.verdict import compare
 
-__all__ = ["EXPERIMENTS", "figures"]
+__all__ = ["EXPERIMENTS", "Calculated", "Costs", "Raced", "calculator", "engines", "index_and_scan"]
 
 _RATE = 1_000
 
 
-def _command(name: str) -> str:
-    return f"crosswind lab run beyond {name}"
+@dataclass(frozen=True)
+class Costs:
+    """Microseconds per tuple by window in seconds, with a scan and with an index."""
+
+    rate: int
+    scan: dict[int, float]
+    index: dict[int, float]
 
 
-def index_and_scan(quick: bool) -> Figure:
-    """Show what a tuple costs by window length, with and without an index."""
-    windows_s = (10, 60, 300) if quick else (10, 60, 300, 900, 1_800)
-    seconds, rounds = (0.08, 4) if quick else (0.5, 5)
-    taken: dict[str, list[float]] = {"scan": [], "auto": []}
-    for window_s in windows_s:
+def measure_costs(setting: Setting) -> Costs:
+    """Drive full windows with and without an index."""
+    windows: tuple[int, ...] = (10, 60, 300) if setting.quick else (10, 60, 300, 900, 1_800)
+    windows = (setting.window,) if setting.window else windows
+    seconds, rounds = (0.08, 4) if setting.quick else (0.5, 5)
+    rate = setting.rate or _RATE
+    taken: dict[str, dict[int, float]] = {"scan": {}, "auto": {}}
+    for window_s in windows:
         for index, found in taken.items():
-            live = LiveJoin(Loaded(_RATE, window_s * 1_000_000), index, 1_000)
-            found.append(ns_a_tuple(live, 1_000, seconds, rounds) / 1e3)
+            live = LiveJoin(Loaded(rate, window_s * 1_000_000, seed=setting.seed), index, 1_000)
+            found[window_s] = ns_a_tuple(live, 1_000, seconds, rounds) / 1e3
             live.close()
-    places = tuple(map(float, windows_s))
-    ratio = [a / b for a, b in zip(taken["scan"], taken["auto"], strict=True)]
+    return Costs(rate, taken["scan"], taken["auto"])
+
+
+def index_and_scan(found: Costs) -> Figure:
+    """Draw what a tuple costs by window length, with and without an index."""
+    places = tuple(map(float, found.scan))
+    longest, shortest = max(found.scan), min(found.scan)
+    ratios = {window_s: found.scan[window_s] / found.index[window_s] for window_s in found.scan}
     return Figure(
         "beyond",
         "index-and-scan",
         "What a tuple costs, with and without an index",
         "A scan compares a tuple with the whole window; an index with the few tuples around its box.",
-        "window, seconds (1,000 tuples/s a stream)",
-        "us a tuple",
+        f"window, seconds ({found.rate:,} tuples/s per stream)",
+        "us per tuple",
         (
-            Series("scan, as in the papers", places, tuple(taken["scan"]), "measured"),
-            Series("index, chosen by the planner", places, tuple(taken["auto"]), "measured"),
+            Series("scan, as in the papers", places, tuple(found.scan.values()), "measured"),
+            Series("index, chosen by the planner", places, tuple(found.index.values()), "measured"),
         ),
-        f"With windows of {windows_s[-1]} s a scan costs {taken['scan'][-1]:.3g} us a tuple, the index "
-        f"{taken['auto'][-1]:.3g} us: {ratio[-1]:.1f} times less. Both give the same rows.",
-        f"In short windows there is little to skip: {ratio[0]:.1f} times at {windows_s[0]} s.",
-        _command("index-and-scan"),
+        (
+            compare(
+                f"windows of {longest} s: a scan costs, in times of the index",
+                ratios[longest],
+                low=2.0,
+                unit=" times",
+                timed=True,
+            ),
+            compare(
+                "the longer the window, the more the index gains: longest to shortest",
+                ratios[longest] / ratios[shortest] if longest > shortest else None,
+                low=1.0,
+                unit=" times",
+                timed=True,
+                missing="only one window was asked for",
+            ),
+        ),
+        "The papers have no index for this predicate.",
         log_x=True,
         log_y=True,
-        notes=("One worker, batches of a second, full windows; the least of several runs.",),
+        notes=("One worker, batches of a second, full windows; the least of several runs. Both give the same rows.",),
     )
 
 
-def engines(quick: bool) -> Figure:
-    """Show tuples/s of Crosswind, DuckDB, Polars and, in the full run, Spark."""
-    windows_s = (10, 30) if quick else (60, 900)
+@dataclass(frozen=True)
+class Raced:
+    """Tuples/s by engine and window in seconds."""
+
+    rates: dict[str, dict[int, float]]
+    notes: tuple[str, ...]
+
+
+def measure_engines(setting: Setting) -> Raced:
+    """Join the same streams in other engines."""
+    windows_s = (10, 30) if setting.quick else (60, 900)
     found: dict[str, dict[int, float]] = {}
     notes: list[str] = []
     for window_s in windows_s:
-        entries, said = race(window_s, _RATE, 120 if quick else 900, 2 if quick else 3, lambda _: None)
+        length, rounds = (120, 2) if setting.quick else (900, 3)
+        entries, said = race(window_s, _RATE, length, rounds, lambda _: None)
         for entry in entries:
             found.setdefault(entry.name.partition(",")[0], {})[window_s] = entry.value or 0.0
         notes += [line for line in said if line not in notes and "\n" not in line]
-    if quick:
+    if setting.quick:
         notes.append("Spark's own join takes minutes and is in the full run only.")
     else:
         found |= _spark(windows_s)
-    ours = found.get("crosswind", {})
-    compared = [
-        f"{name} {values[windows_s[-1]]:,.0f} ({ours[windows_s[-1]] / values[windows_s[-1]]:.2g} times)"
-        for name, values in found.items()
-        if name != "crosswind" and values.get(windows_s[-1])
-    ]
+    return Raced(found, tuple(notes))
+
+
+def engines(found: Raced) -> Figure:
+    """Draw tuples/s of Crosswind, DuckDB, Polars and, in the full run, Spark."""
+    ours = found.rates["crosswind"]
+    longest = max(ours)
     return Figure(
         "beyond",
         "engines",
         "The same join in other engines",
         "DuckDB and Polars join the finished streams as a batch, with the bands turned into buckets by hand; Crosswind "
         "joins them as streams, from the predicate as it is.",
-        "window, seconds (1,000 tuples/s a stream)",
+        "window, seconds (1,000 tuples/s per stream)",
         "tuples/s, both streams",
         tuple(
             Series(name, tuple(map(float, values)), tuple(values.values()), "measured")
-            for name, values in found.items()
+            for name, values in found.rates.items()
         ),
-        f"All find the same rows. With windows of {windows_s[-1]} s: Crosswind {ours[windows_s[-1]]:,.0f} tuples/s; "
-        f"{', '.join(compared) or 'no other engine is installed'} (in brackets, what Crosswind has of it).",
+        tuple(
+            compare(
+                f"windows of {longest} s: one worker of Crosswind has, of the rate of {name}",
+                ours[longest] / values[longest],
+                low=0.1,
+                unit=" times",
+                timed=True,
+            )
+            for name, values in found.rates.items()
+            if name != "crosswind" and values.get(longest)
+        ),
         "They are not streaming engines: they know the end of the streams, hold no state, answer once, and use all "
-        "cores, where Crosswind has one worker here.",
-        _command("engines"),
+        "cores, where Crosswind has one worker here. All find the same rows.",
         log_y=True,
-        notes=tuple(notes),
+        notes=found.notes,
     )
 
 
@@ -129,46 +177,56 @@ def _spark_name(entry: Measurement) -> str:
     return "Spark's own join, buckets" if entry.name.endswith("own join") else ""
 
 
-def calculator(quick: bool) -> Figure:
-    """Show what the calculator says a tuple costs, against runs."""
+@dataclass(frozen=True)
+class Calculated:
+    """What the calculator says a tuple costs, and what it does cost."""
+
+    window_s: int
+    sample: Sample
+    checks: tuple[Checked, ...]
+
+
+def measure_calculator(setting: Setting) -> Calculated:
+    """Ask the calculator, and run the join at three rates."""
     columns = tuple(schemas_with_time(PAPERS_SCHEMAS).items())
-    window_s = 60 if quick else 300
-    workload = Uniform(10_000, window_s * 1_000_000, columns=columns, predicate=BANDS)
+    window_s = setting.window or (60 if setting.quick else 300)
+    rate = setting.rate or 10_000
+    workload = Uniform(rate, window_s * 1_000_000, seed=setting.seed, columns=columns, predicate=BANDS)
     sample = take_sample(workload)
-    checks = check_size(workload, sample, 0.3 if quick else 2.0)
-    places = tuple(float(check.rate) for check in checks)
-    errors = [check.predicted_ns / check.measured_ns - 1 for check in checks]
+    return Calculated(window_s, sample, tuple(check_size(workload, sample, 0.3 if setting.quick else 2.0)))
+
+
+def calculator(found: Calculated) -> Figure:
+    """Draw what the calculator says a tuple costs, against runs."""
+    places = tuple(float(check.rate) for check in found.checks)
+    errors = {check.rate: check.predicted_ns / check.measured_ns - 1 for check in found.checks}
     return Figure(
         "beyond",
         "calculator",
         "The capacity calculator against runs",
         "crosswind lab size says what a tuple will cost from the cost model, its constants and a moment's sample.",
-        f"tuples/s of each stream ({window_s} s windows)",
-        "processor time a tuple, us",
+        f"tuples/s of each stream ({found.window_s} s windows)",
+        "processor time per tuple, us",
         (
-            Series("a tuple", places, tuple(check.measured_ns / 1e3 for check in checks), "measured"),
-            Series("a tuple", places, tuple(check.predicted_ns / 1e3 for check in checks), "simulated"),
+            Series("a tuple", places, tuple(check.measured_ns / 1e3 for check in found.checks), "measured"),
+            Series("a tuple", places, tuple(check.predicted_ns / 1e3 for check in found.checks), "computed"),
         ),
-        "Predicted against measured: "
-        + ", ".join(f"{e:+.0%} at {check.rate:,}" for e, check in zip(errors, checks, strict=True))
-        + " tuples/s.",
+        tuple(
+            compare(
+                f"{rate:,} tuples/s: predicted, to measured", 1 + error, low=0.6, high=1.6, unit=" times", timed=True
+            )
+            for rate, error in errors.items()
+        ),
         "Caches are not in the model: very large windows cost more than it says. crosswind bench calibrate measures "
-        "its "
-        "constants on the machine; without it, built-in ones are used.",
-        _command("calculator"),
+        "its constants on the machine; without it, built-in ones are used.",
         log_x=True,
-        notes=(f"Sampled: {sample.match:.2g} of all pairs match, {sample.result_ns:.0f} ns a result.",),
+        notes=(f"Sampled: {found.sample.match:.2g} of all pairs match, {found.sample.result_ns:.0f} ns per result.",),
     )
 
 
-EXPERIMENTS: dict[str, Experiment] = {
-    "index-and-scan": index_and_scan,
-    "engines": engines,
-    "calculator": calculator,
+EXPERIMENTS: dict[str, Experiment[Any]] = {
+    "index-and-scan": Experiment(measure_costs, index_and_scan, ("rate", "window", "seed")),
+    "engines": Experiment(measure_engines, engines),
+    "calculator": Experiment(measure_calculator, calculator, ("rate", "window", "seed")),
 }
 """By figure."""
-
-
-def figures(quick: bool) -> list[Figure]:
-    """Run all experiments."""
-    return [make(quick) for make in EXPERIMENTS.values()]

@@ -8,6 +8,7 @@ four (CellJoin, section 3.2: what fits into one vector of the Cell).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,6 +18,9 @@ from crosswind.bench.baseline import VARIANTS, BaselineMissingError, load_baseli
 from crosswind.bench.probing import columns
 from crosswind.bench.record import interleave
 from crosswind.bench.workload import BandWorkload
+from crosswind.lab.celljoin.counters import cycles_per_instruction
+from crosswind.lab.celljoin.model import TransferModel
+from crosswind.lab.setting import Setting
 
 __all__ = ["UNIT_BLOCK", "WINDOW_BYTES", "Loops", "fit", "measure_loops"]
 
@@ -34,25 +38,35 @@ _MEMORY = 1 << 28
 
 @dataclass(frozen=True)
 class Loops:
-    """Nanoseconds a unit block, by variant, and for bringing a basic window in, each by :data:`WINDOW_BYTES`."""
+    """Nanoseconds per unit block, by variant, and for bringing a basic window in, each by :data:`WINDOW_BYTES`.
+
+    ``cpi`` has the cycles per instruction by variant, where the processor tells them.
+    """
 
     block_ns: dict[str, tuple[float, ...]]
     fetch_ns: tuple[float, ...]
     how: str
-    notes: tuple[str, ...] = field(default=())
+    cpi: dict[str, float] = field(default_factory=dict)
 
     def byte_ns(self, variant: str) -> tuple[float, ...]:
         """Return nanoseconds a byte of a basic window."""
         return tuple(taken / size for taken, size in zip(self.block_ns[variant], WINDOW_BYTES, strict=True))
 
+    def transfer_model(self) -> TransferModel:
+        """Return the paper's model of basic windows, with the constants of these loops (section 8.1.3)."""
+        issue, fetch = fit(WINDOW_BYTES, self.fetch_ns)
+        begin, match = fit(WINDOW_BYTES, self.block_ns["unrolled"])
+        return TransferModel(issue, fetch, begin, match)
 
-def measure_loops(quick: bool) -> Loops | None:
+
+def measure_loops(setting: Setting) -> Loops | None:
     """Measure every variant at every size; None without a C++ compiler."""
+    quick = setting.quick
     try:
         baseline = load_baseline()
     except BaselineMissingError:
         return None
-    workload = BandWorkload(1_000, 60_000_000)
+    workload = BandWorkload(1_000, 60_000_000, seed=setting.seed)
     window = columns(workload.table("S", 0, max(WINDOW_BYTES) // _TUPLE_BYTES))
     probes = columns(workload.table("R", 0, _PAIRS_A_CALL[quick] // (min(WINDOW_BYTES) // _TUPLE_BYTES)))
 
@@ -73,7 +87,14 @@ def measure_loops(quick: bool) -> Loops | None:
         {variant: tuple(best[f"{variant} {size}"] for size in WINDOW_BYTES) for variant in VARIANTS},
         _fetch_ns(),
         baseline.how,
+        _cpi(run),
     )
+
+
+def _cpi(run: Callable[[str, int], float]) -> dict[str, float]:
+    """Return the cycles per instruction of each variant over a basic window of 8 KB, if the processor tells them."""
+    found = {variant: cycles_per_instruction(partial(run, variant, 8_192)) for variant in VARIANTS}
+    return {variant: value for variant, value in found.items() if value is not None}
 
 
 def _fetch_ns() -> tuple[float, ...]:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from crosswind.lab.dpjoin.delay import figure_6_handshake, figure_6a, figure_6b, figure_7a, figure_7b
-from crosswind.lab.dpjoin.throughput import figure_4, figure_5a, figure_5b, table_1
-from crosswind.lab.figure import Figure
-from crosswind.lab.papers import Experiment
+from typing import Any
 
-__all__ = ["EXPERIMENTS", "figures"]
+from crosswind.lab.dpjoin import delay, throughput
+from crosswind.lab.setting import Experiment
 
-EXPERIMENTS: dict[str, Experiment] = {
-    "figure-4": figure_4,
-    "figure-5a": figure_5a,
-    "table-1": table_1,
-    "figure-5b": figure_5b,
-    "figure-6a": figure_6a,
-    "figure-6b": figure_6b,
-    "figure-6-handshake": figure_6_handshake,
-    "figure-7a": figure_7a,
-    "figure-7b": figure_7b,
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS: dict[str, Experiment[Any]] = {
+    "figure-4": Experiment(throughput.measure_outputs, throughput.figure_4, ("rate", "window")),
+    "figure-5a": Experiment(throughput.measure_outputs, throughput.figure_5a, ("rate", "window")),
+    "table-1": Experiment(throughput.measure_outputs, throughput.table_1, ("rate", "window")),
+    "figure-5b": Experiment(throughput.measure_sustained, throughput.figure_5b, ("window",)),
+    "figure-6a": Experiment(delay.measure_6a, delay.figure_6a, ("rate", "window")),
+    "figure-6b": Experiment(delay.measure_6b, delay.figure_6b, ("rate", "window")),
+    "figure-6-handshake": Experiment(
+        delay.measure_rows, delay.figure_6_handshake, ("rate", "window", "workers", "seed")
+    ),
+    "figure-7a": Experiment(delay.measure_7a, delay.figure_7a, ("rate", "window")),
+    "figure-7b": Experiment(delay.measure_7b, delay.figure_7b, ("rate", "window")),
 }
 """By figure."""
-
-
-def figures(quick: bool) -> list[Figure]:
-    """Run all experiments."""
-    return [make(quick) for make in EXPERIMENTS.values()]

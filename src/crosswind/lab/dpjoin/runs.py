@@ -11,11 +11,13 @@ from crosswind.bench.latency import drive_live
 from crosswind.bench.live import LiveJoin
 from crosswind.bench.rate import attempt
 from crosswind.engine.join import Join
-from crosswind.engine.layout import Load
 from crosswind.engine.session import open as open_join
-from crosswind.lab.loads import BANDS, Loaded, sustain
+from crosswind.lab.dpjoin.simulate import BATCH
+from crosswind.lab.lateness import Late, late_of
+from crosswind.lab.loads import Loaded, sustain
+from crosswind.plan.grid import Load
 
-__all__ = ["LAYOUTS", "latency_ms", "load_of", "output_per_s", "row_lateness", "sustained"]
+__all__ = ["LAYOUTS", "latency_ms", "load_of", "output_per_s", "results_per_s", "sustained"]
 
 LAYOUTS = {1: (1, 1), 2: (1, 2)}
 """What is run for real, by workers."""
@@ -31,7 +33,7 @@ def load_of(rates: tuple[float, float], windows_s: tuple[float, float]) -> Load:
 
 def output_per_s(rate: int, window_s: int, seconds: float, **options: Any) -> float:
     """Return the results/s of a join that always has more to do, with windows that are full at ``rate``."""
-    live = LiveJoin(Loaded(rate, window_s * 1_000_000), "scan", 1_024, **options)
+    live = LiveJoin(Loaded(rate, window_s * 1_000_000), "scan", BATCH, **options)
     stretches = [live.drive(seconds=seconds) for _ in range(3)]
     live.close()
     # Results are few and random; the pairs behind them are not.
@@ -56,8 +58,8 @@ def results_per_s(rate: int, window_s: int, trial_s: float) -> float:
     return attempt(Loaded(rate, window_s * 1_000_000), "scan", 0.5, trial_s, check=False).results_per_s
 
 
-def latency_ms(rates: tuple[int, int], windows_s: tuple[int, int], seconds: float, layout: tuple[int, int]) -> float:
-    """Play two streams in real time to a grid with full windows; return the mean latency of a tuple.
+def latency_ms(rates: tuple[int, int], windows_s: tuple[int, int], seconds: float, layout: tuple[int, int]) -> Late:
+    """Play two streams in real time to a grid with full windows; return the latency of a tuple, milliseconds.
 
     From the moment a tuple is due to the return of the push that took it, with its results.
     """
@@ -65,8 +67,9 @@ def latency_ms(rates: tuple[int, int], windows_s: tuple[int, int], seconds: floa
     with join:
         by_stream = dict(zip(batches, map(float, rates), strict=True))
         observed = drive_live(join, batches, by_stream, _PUSH_MAX)
-    kept = [observed.latency_s[name][round(by_stream[name] * _WARM_UP_S) :] for name in batches]
-    return float(np.concatenate(kept).mean()) * 1e3
+    kept = [observed.latency_s[name][round(by_stream[name] * _WARM_UP_S) :] * 1e3 for name in batches]
+    stretches = [np.concatenate(parts).tolist() for parts in zip(*(np.array_split(k, 10) for k in kept), strict=True)]
+    return late_of(stretches)
 
 
 def _filled(
@@ -91,25 +94,3 @@ def _filled(
         for name, workload in streams.items()
     }
     return join, coming
-
-
-def row_lateness(workers: int, window_s: int, rate: int) -> float:
-    """Return how late results of a row of workers come on average, in windows, by the clock of the streams.
-
-    The row is driven on for a window; a result is as late as the stream has come beyond the later of its tuples.
-    """
-    workload = Loaded(rate, window_s * 1_000_000, condition=BANDS, shown="R.ts AS rt, S.ts AS st")
-    batch = max(1, rate // 10)
-    live = LiveJoin(workload, "scan", batch, engine="handshake", workers=workers)
-    late_us: list[np.ndarray[Any, np.dtype[np.int64]]] = []
-    for _ in range(window_s * rate // batch):
-        pushed = {name: workload.batch(name, live.next, batch) for name in ("R", "S")}
-        live.next += batch
-        for name, some in pushed.items():
-            found = live.join.push(name, some)
-            now = some.column("ts").cast(pa.int64()).to_numpy()[-1]
-            later = np.maximum(*(found.column(c).cast(pa.int64()).to_numpy() for c in ("rt", "st")))
-            late_us.append(now - later)
-    live.close()
-    lateness = np.concatenate(late_us)
-    return float(lateness.mean()) / workload.window_us if len(lateness) else 0.0

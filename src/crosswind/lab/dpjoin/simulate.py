@@ -2,7 +2,8 @@
 
 A tuple of the first stream goes to one row, in turn; each worker there takes its notice, hands it on, and
 compares the tuple with the segment of its column (DP-Join, sections III-C and III-D). Workers serve notices in the
-order they come. What is not done is to compare: a comparison only takes its time.
+order they come, and are busy with a notice for its time. What is not done is to compare: a comparison only takes its
+time.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import heapq
 from dataclasses import dataclass
 
 from crosswind.engine.cell import ALONE
-from crosswind.engine.layout import Load
 from crosswind.lab.costs import Costs
+from crosswind.plan.grid import Load
 
-__all__ = ["Outcome", "called", "layouts_of", "streamed"]
+__all__ = ["BATCH", "Layout", "Outcome", "called", "layouts_of", "pushed_pairs_per_s", "streamed"]
 
 Layout = tuple[int, int]
+
+BATCH = 1_024
+"""Tuples in a push, where throughput is asked for."""
 
 _JUST = 1e-6
 """A tuple that is due at this very moment is due, however the moment was rounded."""
@@ -29,9 +33,8 @@ class Outcome:
     Parameters
     ----------
     found_s : float
-        Mean time from a tuple's arrival to a match, wherever in the scan that is. A mean over matches: a tuple that
-        meets a larger window has more of them. Equation 6 leaves open what its probabilities are; taken by
-        arrivals, not by matches, it would not have 3 x 5 before 4 x 4 in figure 7a.
+        Mean time from a tuple's arrival to a match, wherever in the scan that is. A mean over matches, as definition 3
+        has it: a tuple that meets a larger window has more of them.
     done_s : float
         Mean time from a tuple's arrival to the end of its last comparison.
     pairs_per_s : float
@@ -74,16 +77,17 @@ def streamed(layout: Layout, load: Load, costs: Costs, tuples: int = 1_500) -> O
     while events:
         now, unit, number, at, due = heapq.heappop(events)
         worker = (number % m, at) if unit == 0 else (at, number % n)
-        began = max(now, free.get(worker, 0.0))
+        first = at == 0  # its notice is part of what the caller does
+        began = max(now, free.get(worker, 0.0)) + (0.0 if first else hop_s)
         free[worker] = began + scan_s[unit]
-        busy[worker] = busy.get(worker, 0.0) + scan_s[unit]
+        busy[worker] = busy.get(worker, 0.0) + scan_s[unit] + (0.0 if first else hop_s)
         found += (began + scan_s[unit] / 2 - due) * load.windows[1 - unit] / width[unit]
         done[unit, number] = max(done.get((unit, number), 0.0), free[worker])
         if at + 1 < width[unit]:
-            heapq.heappush(events, (began + hop_s, unit, number, at + 1, due))
+            heapq.heappush(events, (began, unit, number, at + 1, due))
     pairs = sum(load.windows[1 - unit] for unit, _ in dues)
     late = sum(done[key] - due for key, due in dues.items()) / len(dues)
-    # What it takes to reach the last worker is delay, not work: in the long run the busiest worker decides.
+    # In the long run the busiest worker decides, not when the last one is done.
     span = max(max(busy.values()), caller_busy, arrivals[-1][0] * len(dues) / (len(dues) - 1))
     return Outcome(found / pairs, late, pairs / span)
 
@@ -108,6 +112,14 @@ def called(layout: Layout, load: Load, costs: Costs, tuples: int = 1_500) -> Out
         pairs += batch * window
         unit = 1 - unit
     return Outcome(late / sum(counts), late / sum(counts), pairs / now)
+
+
+def pushed_pairs_per_s(layout: Layout, load: Load, costs: Costs, batch: int = BATCH) -> float:
+    """Return the pairs/s of this engine when there is always more to push, streams in turn."""
+    m, n = layout
+    sides = ((m, n), (n, m))
+    taken = sum(_push_s(batch, load.windows[1 - unit], sides[unit], costs) for unit in (0, 1))
+    return batch * sum(load.windows) / taken
 
 
 def _push_s(batch: int, window: float, layout: Layout, costs: Costs) -> float:

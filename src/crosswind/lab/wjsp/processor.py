@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from crosswind.errors import UnsupportedError
 from crosswind.lab.wjsp import machine
+from crosswind.lab.wjsp.form import PROTOTYPE, TupleForm
 from crosswind.lab.wjsp.machine import CODES, STREAMS, Machine
+from crosswind.lab.wjsp.published import PLACES
 from crosswind.plan.compile import Plan
 from crosswind.plan.logic import And
 from crosswind.plan.wjsi import assemble, decode, encode
 from crosswind.query.tree import Rows
 
-__all__ = ["Input", "Outcome", "Processor", "Row", "run"]
+__all__ = ["Input", "Outcome", "Processor", "Row", "run", "words_of"]
 
 _Ints = NDArray[np.int64]
 _OUTPUT = 1 << 10
@@ -61,14 +63,17 @@ class Processor:
         Basic join units of a multi-core one.
     names : tuple of str
         Names of the queries.
+    form : TupleForm
+        Bits of a tuple; the prototype's 152.
     """
 
     programs: tuple[tuple[int, ...], ...]
     routes: dict[int, Row]
     limits: tuple[int, ...]
-    places: int
+    places: int = PLACES
     cores: int = 1
     names: tuple[str, ...] = ()
+    form: TupleForm = PROTOTYPE
 
     def __post_init__(self) -> None:
         if self.cores < 1 or self.places < 1:
@@ -80,7 +85,7 @@ class Processor:
             )
 
     @classmethod
-    def of(cls, plan: Plan, *, places: int | None = None, cores: int = 1) -> Processor:
+    def of(cls, plan: Plan, *, places: int | None = None, cores: int = 1, form: TupleForm = PROTOTYPE) -> Processor:
         """Return the processor that runs a plan.
 
         Parameters
@@ -89,10 +94,12 @@ class Processor:
             Its queries have windows by time, each query the same for all of its streams; or all queries have windows
             of the same number of tuples.
         places : int, optional
-            Tuples that a unit holds; by default as many as the longest window is long, which is enough for one
-            tuple of each stream a unit of time.
+            Tuples that a unit holds. By default it uses as many of its 4,096 places as the longest window is long,
+            which is enough for one tuple of each stream per unit of time.
         cores : int
             Basic join units of a multi-core one.
+        form : TupleForm
+            Bits of a tuple.
 
         Raises
         ------
@@ -102,13 +109,19 @@ class Processor:
         if any(unit.filter != And(()) for unit in plan.units):
             raise UnsupportedError("The processor has no filters on single streams; filter before.")
         limits, counts = _windows(plan)
+        longest = counts or max(limits)
+        if places is None and longest > PLACES:
+            raise UnsupportedError(
+                f"A window of {longest:,} does not fit: a join unit has {PLACES:,} places. Use a shorter window, or "
+                "load the plan with more places."
+            )
         numbers = {entry.name: number for number, entry in enumerate(plan.queries)}
         routes = {
             route.tag: Row(route.insert is not None, route.probe, tuple(numbers[name] for name in route.queries))
             for route in plan.routes
         }
         programs = tuple(tuple(encode(line) for line in assemble(plan, unit)) for unit in range(len(plan.units)))
-        return cls(programs, routes, limits, counts or places or max(limits), cores, tuple(numbers))
+        return cls(programs, routes, limits, counts or places or longest, cores, tuple(numbers), form)
 
 
 def _windows(plan: Plan) -> tuple[tuple[int, ...], int]:
@@ -175,15 +188,17 @@ def run(processor: Processor, fed: Input, *, warm: int = 0) -> Outcome:
     processor : Processor
         What to run.
     fed : Input
-        Its input; values of any size, where the prototype has 8 bits.
+        Its input; attributes, times and tags must fit the form of a tuple.
     warm : int
         So many inputs only fill windows: no time, no results.
 
     Raises
     ------
     UnsupportedError
-        If a window buffer is too small for what came: a tuple was overwritten that a window still held.
+        If a window buffer is too small for what came: a tuple was overwritten that a window still held. If a
+        value does not fit its bits.
     """
+    _check_form(processor, fed)
     made = _built(processor, fed)
     while (state := machine.advance(made, _STRETCH, warm)) != machine.FINISHED:
         if state == machine.OUTPUT_FULL:
@@ -205,6 +220,33 @@ def run(processor: Processor, fed: Input, *, warm: int = 0) -> Outcome:
         waited=int(made.counter[machine.WAITED]),
         queue_most=int(made.counter[machine.QUEUE_MOST]),
     )
+
+
+def _check_form(processor: Processor, fed: Input) -> None:
+    """Refuse what does not fit the form of a tuple."""
+    form = processor.form
+    if len(processor.programs) > form.streams:
+        raise UnsupportedError(
+            f"{len(processor.programs)} streams do not fit: a tuple of the processor joins {form.streams}. Run it with "
+            "a wider TupleForm."
+        )
+    if len(fed.times):
+        form.check("an attribute", int(fed.values.min()), int(fed.values.max()), form.attribute_bits)
+        form.check("a time", int(fed.times.min()), int(fed.times.max()), form.time_bits)
+    form.check("a tag", min(processor.routes), max(processor.routes), form.tag_bits)
+
+
+def words_of(processor: Processor, fed: Input, outcome: Outcome) -> list[int]:
+    """Return the results as the words that leave the processor; the tag of each is that of its first query's route."""
+    tags = {query: tag for tag, row in sorted(processor.routes.items(), reverse=True) for query in row.queries}
+    words = []
+    for query, *rows, _ in outcome.results.tolist():
+        here = [row for row in rows if row >= 0]
+        times = [int(fed.times[row]) for row in here]
+        empty = [0] * processor.form.attributes
+        tuples = [fed.values[row].tolist() if row >= 0 else empty for row in rows[: processor.form.streams]]
+        words.append(processor.form.pack(tuples, tags[query], min(times), max(times)))
+    return words
 
 
 def _built(processor: Processor, fed: Input) -> Machine:

@@ -6,7 +6,17 @@ STREAM at its ends (section 5).
 
 from __future__ import annotations
 
-__all__ = ["CLOCK_MHZ", "NOT_SHOWN", "PLACES", "STREAM_AT_LEAST", "TABLE_1", "UNITS", "WINDOWS"]
+__all__ = [
+    "CLOCK_MHZ",
+    "NOT_SHOWN",
+    "PLACES",
+    "STREAM_AT_LEAST",
+    "STREAM_PLACE",
+    "TABLE_1",
+    "TUPLE_BITS",
+    "UNITS",
+    "WINDOWS",
+]
 
 UNITS = (1, 2, 4, 8, 16, 32, 64)
 """Basic join units of a multi-core one (Table 2)."""
@@ -17,10 +27,14 @@ CLOCK_MHZ = (115.97, 115.75, 103.53, 92.58, 84.60, 69.30, 51.87)
 PLACES = 4096
 """Tuples that a multi-core unit holds, however many units it has (Table 2)."""
 
+TUPLE_BITS = 152
+"""Bits of a tuple: three tuples, a routing tag, a greatest and a least timestamp (section 3.1, Figure 2)."""
+
 WINDOWS = (500, 1000, 2000, 4000)
 """Longest window of the queries, one part of Figure 5 each (section 5)."""
 
 STREAM_AT_LEAST = 10.0
+STREAM_PLACE = "section 5, Figure 5"
 """With 64 units the processor is more than ten times as fast as STREAM, which is a little faster than one unit
 (section 5)."""
 
