@@ -346,3 +346,44 @@ def test_a_closed_join_has_no_feeder():
     join.close()
     with pytest.raises(cw.ClosedJoinError):
         join.feeder(print)
+
+
+# -- unit blocks (CellJoin, section 4.2.2) ------------------------------------------------------------
+
+
+def test_whole_unit_blocks_are_taken_and_streams_with_less_are_skipped():
+    backlog = Backlog(limit=8, unit_block=4)
+    for x in range(3):
+        backlog.put("R", one(x))
+    assert backlog.take() is None
+    assert len(backlog) == 3
+    for x in range(6):
+        backlog.put("S", one(x))
+    taken = backlog.take()
+    assert (taken.stream, taken.batch.column("x").to_pylist()) == ("S", [0, 1, 2, 3])
+    assert backlog.take() is None  # three of R, two of S
+    for x in range(3, 14):
+        backlog.put("R", one(x))
+    assert [len(backlog.take()) for _ in range(1)] == [8]  # l = 2 blocks
+    assert backlog.take().batch.column("x").to_pylist() == [8, 9, 10, 11]
+    assert backlog.take() is None
+    assert [len(backlog.take(rest=True)) for _ in range(2)] == [2, 2]
+    assert not backlog
+    assert backlog.take(rest=True) is None
+
+
+def test_a_watermark_does_not_wait_for_a_unit_block():
+    backlog = Backlog(limit=8, unit_block=4)
+    backlog.put("R", one(1))
+    backlog.advance("R", 7)
+    backlog.put("R", one(2))
+    assert len(backlog.take()) == 1
+    assert backlog.take().watermark == 7
+    assert backlog.take() is None
+    assert len(backlog) == 1
+
+
+@pytest.mark.parametrize("block", [0, -1, 9])
+def test_a_unit_block_that_cannot_be_is_refused(block):
+    with pytest.raises(cw.InputError, match="a number of tuples from 1 to the limit"):
+        Backlog(limit=8, unit_block=block)

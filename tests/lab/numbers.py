@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from crosswind.lab.beyond import figures as beyond
+from crosswind.lab.celljoin import batching
 from crosswind.lab.celljoin import runs as celljoin
 from crosswind.lab.celljoin.loops import WINDOW_BYTES, Loops
 from crosswind.lab.costs import Costs
@@ -127,6 +128,16 @@ BAD_SIZED = celljoin.Sizes(
     },
     {60: SIZES[0], 300: SIZES[0], 900: SIZES[-1]},
 )
+
+_NAMES = ("whatever waits", "unit blocks, l = 1", "unit blocks, l = 16")
+DELAYS = batching.Delays(
+    {_NAMES[0]: {0.1: 1.0, 0.9: 4.0}, _NAMES[1]: {0.1: 5.0, 0.9: 90.0}, _NAMES[2]: {0.1: 5.0, 0.9: 6.0}}
+)
+BAD_DELAYS = batching.Delays(
+    {_NAMES[0]: {0.1: 9.0, 0.9: 4.0}, _NAMES[1]: {0.1: 5.0, 0.9: 6.0}, _NAMES[2]: {0.1: 7.0, 0.9: 60.0}}
+)
+ADAPTED = batching.Adapted((1.0, 2.0, 3.0, 4.0, 5.0), (0.5, 2.0, 2.0, 2.0, 0.3), (1, 1, 2, 3, 1))
+BAD_ADAPTED = batching.Adapted((1.0, 2.0, 3.0, 4.0), (4.0, 4.0, 1.1, 0.3), (3, 1, 8, 8))
 
 # -- Handshake Join -------------------------------------------------------------------------------
 
@@ -316,6 +327,8 @@ AGREE: dict[tuple[str, str], Any] = {
     ("celljoin", "data-rate"): OFFERED,
     ("celljoin", "figure-11"): SCALED,
     ("celljoin", "figure-12"): BATCHES,
+    ("celljoin", "batching"): DELAYS,
+    ("celljoin", "adaptation"): ADAPTED,
     ("celljoin", "figure-13"): SIZED,
     ("handshake", "figure-15"): VECTOR_ROWS,
     ("handshake", "figure-16"): ROWS,
@@ -354,6 +367,8 @@ CONTRADICT: dict[tuple[str, str], Any] = {
     ("celljoin", "data-rate"): BAD_OFFERED,
     ("celljoin", "figure-11"): BAD_SCALED,
     ("celljoin", "figure-12"): BAD_BATCHES,
+    ("celljoin", "batching"): BAD_DELAYS,
+    ("celljoin", "adaptation"): BAD_ADAPTED,
     ("celljoin", "figure-13"): BAD_SIZED,
     ("handshake", "figure-15"): BAD_VECTOR_ROWS,
     ("handshake", "figure-16"): BAD_ROWS,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 
 import crosswind as cw
-from crosswind.lab.celljoin import counters, loop_figures, loops, overload, runs
+from crosswind.lab.celljoin import batching, counters, loop_figures, loops, overload, runs
 from crosswind.lab.celljoin.model import SIZES_BYTES, TransferModel
+from crosswind.lab.costs import Costs
 from crosswind.lab.loads import Loaded, sustain
 from crosswind.lab.setting import Setting
 from crosswind.lab.verdict import AGREES, NOT_COMPARABLE
@@ -115,3 +117,31 @@ def test_equations_3_and_4_are_the_papers():
 def test_cycles_are_counted_or_nothing_is():
     found = counters.cycles_per_instruction(lambda: sum(range(1_000)))
     assert found is None or 0.05 < found < 50
+
+
+# -- batches that follow the rate, workers that follow the load -----------------------------------------
+
+COSTS = Costs(pair_ns=0.1, tuple_ns=1_000.0, push_ns=1e5, hop_ns=0.0, call_ns=0.0)
+
+
+def test_a_lone_tuple_waits_for_nobody_but_its_block():
+    """100 tuples/s of each stream, a push of 100 us: one by one nothing waits, a block of four waits for three more."""
+    push_s = (1e5 + 1_000 + 1e3 * 0.1) * 1e-9
+    assert batching.play_backlog(100.0, 64, 1, COSTS, 1e3, 40) == pytest.approx(push_s, rel=0.01)
+    waiting = (3 + 2 + 1 + 0) / 4 / 100
+    taken = (1e5 + 4 * (1_000 + 1e3 * 0.1)) * 1e-9
+    assert batching.play_backlog(100.0, 64, 4, COSTS, 1e3, 40) == pytest.approx(waiting + taken, rel=0.01)
+
+
+def test_larger_batches_sustain_what_single_blocks_do_not():
+    """A push of four takes 104.4 us; 50,000 tuples/s of each stream are 8.7 times what that allows."""
+    single, many = (batching.play_backlog(50_000.0, limit, 4, COSTS, 1e3, 2_000) for limit in (4, 256))
+    assert single > 5 * many
+
+
+def test_workers_follow_the_load():
+    found = batching.play_staff(((0.5, 2.0), (3.5, 6.0), (0.2, 6.0)), most=4)
+    assert found.active[0] == 1
+    assert max(found.active) == 4
+    assert found.active[-1] == 1
+    assert all(abs(b - a) <= 1 for a, b in itertools.pairwise(found.active))

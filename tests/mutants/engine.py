@@ -144,10 +144,18 @@ ENTRIES = [
     Mutant(
         "cut-batch-doubled",
         "batching.py",
-        "queue.appendleft(Portion(stream, taken.batch.slice(self._limit)))",
-        "queue.appendleft(Portion(stream, taken.batch.slice(self._limit - 1)))",
+        "queue.appendleft(Portion(stream, taken.batch.slice(count)))",
+        "queue.appendleft(Portion(stream, taken.batch.slice(count - 1)))",
         "a tuple of a batch that is cut is pushed twice",
         "test_batching.py::test_a_batch_larger_than_the_limit_is_cut",
+    ),
+    Mutant(
+        "block-cut",
+        "batching.py",
+        "whole = count if rest else count // self._block * self._block",
+        "whole = count",
+        "a portion holds parts of a unit block",
+        "test_batching.py::test_whole_unit_blocks_are_taken_and_streams_with_less_are_skipped",
     ),
     Mutant(
         "backlog-miscounted",

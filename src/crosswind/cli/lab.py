@@ -200,9 +200,11 @@ def cite(papers: tuple[str, ...]) -> None:
 @click.option("--workers", type=click.IntRange(1, 9), help="Workers; of each side, for a grid.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lines as JSON.")
 def show(strategy: str, workers: int | None, as_json: bool) -> None:
-    """Show, step by step, how tuples meet under STRATEGY: cell, handshake or grid.
+    """Show, step by step, how tuples meet under STRATEGY.
 
-    The page of the report has the same as a view to click through.
+    STRATEGY is cell, handshake, grid or splitjoin. handshake-messages has the copies and acknowledgments of tuples
+    that are under way, handshake-missed what goes wrong without them, chip the clocks of a circuit. The page of the
+    report has the same as views to click through.
     """
     from crosswind.lab.steps import told
 

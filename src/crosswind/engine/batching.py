@@ -2,7 +2,8 @@
 
 While tuples come slowly, each is pushed as it comes. When they come faster than pushes can be made, they
 gather, the next push takes more of them at once, and a tuple costs less. Nobody has to choose a size.
-CellJoin takes whole unit blocks, as its vector code needs; here any number will do.
+CellJoin takes whole unit blocks, at most l of them, and skips a stream that has less than one, as its vector code
+needs; here any number will do, and that is an option: ``unit_block``.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ class Backlog:
     ----------
     limit : int
         Greatest number of tuples in a portion.
+    unit_block : int
+        Tuples that are taken together: a portion holds a whole number of such blocks, and a stream that has less is
+        skipped (CellJoin §4.2.2; ``limit`` is l blocks there). What is in front of a watermark does not wait for more.
 
     Examples
     --------
@@ -64,8 +68,13 @@ class Backlog:
     [(3, 1), (1, 0), None]
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, limit: int, unit_block: int = 1) -> None:
+        if not 1 <= unit_block <= limit:
+            raise InputError(
+                f"unit_block={unit_block!r} is not possible with limit={limit!r}; give a number of tuples from 1 to "
+                "the limit."
+            )
+        self._limit, self._block = limit // unit_block * unit_block, unit_block
         self._waiting: dict[str, deque[Portion]] = {}
         self._turns: deque[str] = deque()
         self._tuples = 0
@@ -92,21 +101,45 @@ class Backlog:
         queue.append(portion)
         self._tuples += len(portion)
 
-    def take(self) -> Portion | None:
-        """Return all that waits of one stream, up to the limit, or None. The streams take turns."""
-        if not self._turns:
-            return None
-        stream = self._turns.popleft()
+    def take(self, *, rest: bool = False) -> Portion | None:
+        """Return all that waits of one stream, up to the limit, or None. The streams take turns.
+
+        Parameters
+        ----------
+        rest : bool
+            Whether what is less than a unit block is taken as well: at the end.
+        """
+        for _ in range(len(self._turns)):
+            stream = self._turns.popleft()
+            ready = self._ready(self._waiting[stream], rest)
+            if ready is not None:
+                return self._take(stream, ready)
+            self._turns.append(stream)
+        return None
+
+    def _ready(self, queue: deque[Portion], rest: bool) -> int | None:
+        """Return how many tuples of a stream can be taken now; None: it has less than a unit block, and is skipped."""
+        count = 0
+        for portion in queue:
+            if not _same_kind(queue[0], portion):  # a watermark, or tuples of another schema: they wait for these
+                return min(count, self._limit)
+            count += len(portion)
+            if count >= self._limit:
+                return self._limit
+        whole = count if rest else count // self._block * self._block
+        return whole or None
+
+    def _take(self, stream: str, count: int) -> Portion:
         queue = self._waiting[stream]
         first = queue.popleft()
-        pieces, count = [first], len(first)
-        while queue and count < self._limit and _same_kind(first, queue[0]):
+        pieces, found = [first], len(first)
+        while found < count:
             pieces.append(queue.popleft())
-            count += len(pieces[-1])
+            found += len(pieces[-1])
         taken = first if len(pieces) == 1 else Portion(stream, _joined([piece.batch for piece in pieces]))
-        if count > self._limit and taken.batch is not None:
-            queue.appendleft(Portion(stream, taken.batch.slice(self._limit)))
-            taken = Portion(stream, taken.batch.slice(0, self._limit))
+        if found > count and taken.batch is not None:
+            queue.appendleft(Portion(stream, taken.batch.slice(count)))
+            taken = Portion(stream, taken.batch.slice(0, count))
         if queue:
             self._turns.append(stream)
         self._tuples -= len(taken)

@@ -6,9 +6,12 @@ import dataclasses
 import html
 import json
 
-from crosswind.lab.steps import SCENE, STRATEGIES, steps_of
+from crosswind.lab.scene import SCENE
+from crosswind.lab.steps import FAULTY, STRATEGIES, steps_of
 
 __all__ = ["theatre"]
+
+_PLAYS = {**STRATEGIES, **FAULTY}
 
 _SCRIPT = """
 (function () {
@@ -97,15 +100,16 @@ def theatre() -> str:
         f"match if their values differ by at most {SCENE.near} and they come less than {SCENE.window} time units "
         "apart. Lines join the pairs that are compared in this step; thick green ones are results. A dashed tuple is "
         "compared where it is not kept. Whatever the strategy, the same pairs meet, each once: only where and when "
-        "differs. <code>crosswind lab show handshake</code> tells the same as text.</p>"
+        "differs. The last view leaves the copies of the second one out, and misses pairs. <code>crosswind lab show "
+        "handshake</code> tells the same as text, and <code>crosswind lab show chip</code> a circuit's clocks.</p>"
     )
-    return f"{intro}{''.join(_stage(name) for name in STRATEGIES)}<script>{_SCRIPT}</script>"
+    return f"{intro}{''.join(_stage(name) for name in _PLAYS)}<script>{_SCRIPT}</script>"
 
 
 def _stage(name: str) -> str:
     steps = steps_of(name)
     played = {
-        "caption": STRATEGIES[name][2],
+        "caption": _PLAYS[name][2],
         "begin": min(_BEGIN, len(steps) - 1),
         "values": {arrival.name: arrival.value for arrival in SCENE.arrivals},
         "steps": [dataclasses.asdict(step) for step in steps],
@@ -116,7 +120,7 @@ def _stage(name: str) -> str:
         for kind, said in (("first", "start"), ("back", "back"), ("next", "next"), ("play", "play"))
     )
     return (
-        f'<div class="stage"><h3>{html.escape(STRATEGIES[name][2].partition(":")[0])}</h3>'
+        f'<div class="stage"><h3>{html.escape(_PLAYS[name][2].partition(":")[0])}</h3>'
         f'<script type="application/json">{data}</script><svg role="img" aria-label="{html.escape(name)}"></svg>'
         f'<div class="controls">{buttons}</div><div class="now"></div><div class="met"></div></div>'
     )

@@ -1,9 +1,15 @@
-"""CellJoin's figures 7 to 13, and its data rate."""
+"""CellJoin's figures 7 to 13, its data rate, batching and adaptation."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from crosswind.lab.celljoin.batching import (
+    figure_adaptation,
+    figure_batching,
+    measure_adaptation,
+    measure_batching,
+)
 from crosswind.lab.celljoin.loop_figures import figure_7, figure_7_ratios, figure_8
 from crosswind.lab.celljoin.runs import (
     best_sizes,
@@ -29,6 +35,8 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
     "data-rate": Experiment(measure_offered, data_rate, ("window", "workers", "seed")),
     "figure-11": Experiment(measure_workers, figure_11, ("window", "workers", "seed")),
     "figure-12": Experiment(measure_batches, figure_12, ("rate", "window", "workers", "seed")),
+    "batching": Experiment(measure_batching, figure_batching),
+    "adaptation": Experiment(measure_adaptation, figure_adaptation),
     "figure-13": Experiment(measure_sizes, figure_13, ("rate", "window", "seed")),
 }
 """By figure."""
