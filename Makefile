@@ -57,8 +57,8 @@ mutants: setup  ## Put faults into the source and see whether the tests notice: 
 faults: setup  ## Interrupt joins at any line: make faults FAULTS=10000 SEED=0
 	@.venv/bin/python -m tests.faults --faults $(FAULTS) --seed $(SEED)
 
-test-spark-versions: setup  ## A small suite with each minor version of PySpark: [FOLDER=...]
-	@.venv/bin/python scripts/test-spark-versions $(if $(FOLDER),--folder $(FOLDER))
+test-spark-versions: setup  ## A small suite with each minor version of PySpark: [PYTHONS="python3.12 ..."] [FOLDER=...]
+	@.venv/bin/python scripts/test-spark-versions $(if $(FOLDER),--folder $(FOLDER)) $(if $(PYTHONS),--python $(PYTHONS))
 
 soak: setup  ## On Spark for long: flat memory, exact output, 20 kills: make soak SECONDS=1800 KILLS=20
 	@.venv/bin/python -m pytest -q -m long tests

@@ -146,6 +146,40 @@ def many(spark: Any, folder: Path) -> None:
     assert found(spark, joined, folder) == ordered(expected)
 
 
+def pipeline(spark: Any, folder: Path) -> None:
+    """Count results per ten seconds of a member's time, behind the join."""
+    from pyspark.sql import functions as sf
+
+    sql = "SELECT R.x, S.x AS a, R.ts FROM R [RANGE 10 SECONDS], S [RANGE 10 SECONDS] WHERE abs(R.x - S.x) <= 1"
+    left, right = rows("R", 100), rows("S", 100)
+    for number, (r, s) in enumerate([(left, right), ([(90, "a", 900)], [(95, "a", 900)])]):
+        write(folder, "R", number, r)
+        write(folder, "S", number, s)
+    joined = cw.spark.join(sql, streams(spark, folder))
+    counted = joined.groupBy(sf.window("ts", "10 seconds")).agg(sf.count("*").alias("n"))
+    counted = counted.select(sf.unix_timestamp("window.start").alias("start"), "n")
+    run(counted, folder)
+    found_in: dict[int, int] = {}
+    for r in left:
+        for s in right:
+            if meet(r, s) and abs(r[0] - s[0]) <= 1:
+                found_in[r[2] // 10 * 10] = found_in.get(r[2] // 10 * 10, 0) + 1
+    assert found(spark, counted, folder) == ordered(found_in.items())
+
+
+def late(spark: Any, folder: Path) -> None:
+    """Give out late tuples."""
+    batches = [(rows("R", 100), rows("S", 100)), ([(7, "b", 101), (8, "c", 102)], [(9, "d", 109)])]
+    for number, (r, s) in enumerate(batches):
+        write(folder, "R", number, r)
+        write(folder, "S", number, s)
+    joined = cw.spark.join(BAND, streams(spark, folder), cells=2, late="late")
+    run(joined, folder)
+    told = spark.read.schema(joined.schema).parquet(str(folder / "out")).where("late IS NOT NULL")
+    rest = told.selectExpr("late.stream", "late.reason", "late.R.x", "late.R.word").collect()
+    assert ordered(rest) == [("R", "late", 7, "b"), ("R", "late", 8, "c")]
+
+
 def error(spark: Any, folder: Path) -> None:
     """Bring an error in a worker back as Crosswind's own."""
     sql = "SELECT R.x FROM R [RANGE 9 SECONDS], S [RANGE 9 SECONDS] WHERE (R.x + S.x + 9223372036854775800) * 1 > 0"
@@ -163,6 +197,8 @@ CHECKS: dict[str, Callable[[Any, Path], None]] = {
     "streaming": streaming,
     "outer": outer,
     "many": many,
+    "pipeline": pipeline,
+    "late": late,
     "error": error,
 }
 
