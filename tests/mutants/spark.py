@@ -505,6 +505,14 @@ ENTRIES = [
         f"{LATE}::test_late_may_be_asked_for_and_left_out_at_any_restart",
     ),
     Mutant(
+        "heartbeats-that-tell-the-oldest",
+        "pack.py",
+        "newest = max((int(ticks.max()) for",
+        "newest = min((int(ticks.min()) for",
+        "the clock of a silent stream stays behind: windows are kept and tuples taken that are late",
+        "spark/test_idle.py::test_heartbeats_are_tuples_that_join_nothing",
+    ),
+    Mutant(
         "state-of-another-event-time",
         "spec.py",
         "content = [self.sql, parts, self.layout.identity(), self.clock]",

@@ -25,7 +25,7 @@ from crosswind.spark.cache import JoinCache
 from crosswind.spark.cell import Arrival, Cell, Report
 from crosswind.spark.dropped import NO_TIME, Dropped
 from crosswind.spark.operator import result_blocks
-from crosswind.spark.pack import Pack, Unpack
+from crosswind.spark.pack import Heartbeat, Pack, Unpack
 from crosswind.spark.partition import cell_keys
 from crosswind.spark.spec import JoinSpec, result_schema, unit_plan
 
@@ -136,9 +136,9 @@ class Simulation:
         self.rejected = 0
         self.dropped: list[Dropped] = []
 
-    def batch(self, tables: Mapping[str, pa.Table]) -> None:
+    def batch(self, tables: Mapping[str, pa.Table], heartbeats: Mapping[str, pa.Table] | None = None) -> None:
         """Run a micro-batch, and run it again as often as the driver dies."""
-        rows = self._packed(tables)
+        rows = self._packed(tables) + self._packed(heartbeats or {}, Heartbeat)
         while True:
             done = self._run(rows)
             if self._rng.random() >= self._trouble.replay:
@@ -183,12 +183,12 @@ class Simulation:
 
     # -- one run of a micro-batch --------------------------------------------
 
-    def _packed(self, tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+    def _packed(self, tables: Mapping[str, pa.Table], by: type[Pack] = Pack) -> list[dict[str, Any]]:
         """Return the packed rows of all units; copies of a cell come in any order."""
         rows: list[dict[str, Any]] = []
         for unit, source in enumerate(self.spec.sources):
             if source in tables and tables[source].num_rows:
-                pack = Pack(self.spec, unit, self._keys)
+                pack = by(self.spec, unit, self._keys)
                 batches = tables[source].select(list(pack.columns)).combine_chunks().to_batches()
                 rows += [row for packed in pack(batches) for row in packed.to_pylist()]
         if not self._ordered:

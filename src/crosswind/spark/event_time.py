@@ -23,10 +23,10 @@ from crosswind.errors import InputError
 from crosswind.plan.compile import Plan, PlannedQuery
 from crosswind.query.tree import Call, Column, Expr, Literal, Rows
 
-__all__ = ["AUTO", "EventTime", "event_time_of", "marked", "own_delay"]
+__all__ = ["AUTO", "DELAY", "EventTime", "event_time_of", "marked", "own_delay"]
 
 AUTO = "auto"
-_DELAY = "spark.watermarkDelayMs"
+DELAY = "spark.watermarkDelayMs"
 """Spark's mark of an event-time column; its value is the delay of the watermark, in milliseconds."""
 _CHOOSING = {"greatest": 0, "least": 0, "coalesce": 0, "if": 1}
 """Operations that return one of their arguments, and the first argument that they may return."""
@@ -54,7 +54,7 @@ class EventTime:
 
 def own_delay(frame: Any, time: str, stream: str) -> int | None:
     """Return the delay, in milliseconds, of the watermark that ``frame`` brings; None: it has none."""
-    marked_as = {field.name: field.metadata[_DELAY] for field in frame.schema if _DELAY in field.metadata}
+    marked_as = {field.name: field.metadata[DELAY] for field in frame.schema if DELAY in field.metadata}
     if not marked_as:
         return None
     if time not in marked_as:
@@ -69,7 +69,7 @@ def own_delay(frame: Any, time: str, stream: str) -> int | None:
 
 def marked(frame: Any, column: str, delay_ms: int) -> Any:
     """Return ``frame`` with ``column`` marked as event time."""
-    return frame.withMetadata(column, {_DELAY: delay_ms})
+    return frame.withMetadata(column, {DELAY: delay_ms})
 
 
 def event_time_of(plan: Plan, wanted: str | None, times: Sequence[str], *, fixed: Sequence[str]) -> EventTime | None:

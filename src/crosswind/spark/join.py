@@ -19,9 +19,9 @@ from crosswind.plan.explanation import Explanation
 from crosswind.plan.layout import choose_layout, describe_layout
 from crosswind.query.tree import Column
 from crosswind.spark.dropped import check_late, late_type
-from crosswind.spark.event_time import AUTO, EventTime, event_time_of, marked, own_delay
+from crosswind.spark.event_time import AUTO, DELAY, EventTime, event_time_of, marked, own_delay
 from crosswind.spark.operator import OUTPUT, CellProcessor
-from crosswind.spark.pack import PACKED, Pack, Unpack
+from crosswind.spark.pack import PACKED, Heartbeat, Pack, Unpack
 from crosswind.spark.partition import cell_keys
 from crosswind.spark.progress import METRICS, counters
 from crosswind.spark.schema import arrow_schema, check_carried, spark_type
@@ -51,6 +51,7 @@ def join(
     cache_mb: int = _CACHE_MB,
     sample: Mapping[str, Any] | None = None,
     late: str | None = None,
+    heartbeats: Mapping[str, Any] | None = None,
 ) -> Any:
     """Join streaming DataFrames into a streaming DataFrame, or static ones into a static one.
 
@@ -87,6 +88,10 @@ def join(
         a time. In results it is null; such a tuple is a row of its own in which nothing else is filled. It is a struct:
         ``stream``, ``reason`` (``late`` or ``no time``), and under the name of each stream the tuple with all its
         columns. If left out, such tuples are only counted.
+    heartbeats : mapping of str to DataFrame, optional
+        For a stream that may be silent, a streaming DataFrame with its time column: each time says that the stream has
+        come so far. It moves the watermark as a tuple of that time would, and is nothing else. Otherwise a silent
+        stream holds the watermark, and all windows grow until it speaks.
 
     Returns
     -------
@@ -116,10 +121,15 @@ def join(
         spec = replace(spec, late=late)
         schema = schema.add(late, late_type({source: frames[source] for source in spec.sources}))
     if not streaming:
+        if heartbeats:
+            raise InputError(
+                "heartbeats are for streams that may be silent, and these frames are static. Leave them out."
+            )
         return _static(spec, frames, schema)
     check_stateful(spark, spec.layout.total)
+    beats = _checked_heartbeats(spec, frames, heartbeats or {})
     keys = cell_keys(spec.layout.total)
-    packed = [_clocked(spec, frames, unit, keys) for unit in range(len(spec.units))]
+    packed = [_clocked(spec, frames, unit, keys, beats) for unit in range(len(spec.units))]
     blocks = reduce(lambda left, right: left.unionByName(right), packed).drop("time", "start")
     grouped = blocks.groupBy("cell")
     check_operator(grouped)
@@ -274,13 +284,46 @@ def _packed(spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[in
     return frame.selectExpr(*numbered).mapInArrow(pack, PACKED)
 
 
-def _clocked(spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[int, ...]) -> Any:
+def _clocked(
+    spec: JoinSpec, frames: Mapping[str, Any], unit: int, keys: tuple[int, ...], heartbeats: Mapping[str, Any]
+) -> Any:
     """Return the blocks of one unit with a watermark, unless the frame brought one: there may be no second."""
     blocks = _packed(spec, frames, unit, keys, True)
-    stream = spec.plan.units[unit].stream
-    if own_delay(frames[spec.sources[unit]], stream.time, stream.name) is not None:
+    stream, source = spec.plan.units[unit].stream, spec.sources[unit]
+    if own_delay(frames[source], stream.time, stream.name) is not None:
         return blocks
+    if source in heartbeats:
+        times = heartbeats[source].selectExpr(f"{_quoted(stream.time)} AS c0")
+        blocks = blocks.unionByName(times.mapInArrow(Heartbeat(spec, unit, keys), PACKED))
     return blocks.withWatermark("time", spec.delay(unit))
+
+
+def _checked_heartbeats(spec: JoinSpec, frames: Mapping[str, Any], heartbeats: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``heartbeats``; refuse those that could not move the clock of their stream."""
+    for name, beats in heartbeats.items():
+        if name not in spec.sources:
+            raise InputError(f"heartbeats names the stream '{name}', the query has {', '.join(spec.sources)}.")
+        about = f"the heartbeats of stream '{name}'"
+        if not getattr(beats, "isStreaming", False):
+            raise InputError(
+                f"{about} must be a streaming DataFrame with its time column, got {type(beats).__name__}"
+                + (", a static one." if hasattr(beats, "isStreaming") else ".")
+            )
+        time = spec.plan.units[spec.sources.index(name)].stream.time
+        wanted, found = frames[name].schema[time].dataType, {field.name: field.dataType for field in beats.schema}
+        if found.get(time) != wanted:
+            shown = ", ".join(f"{column} {kind.simpleString()}" for column, kind in found.items())
+            raise InputError(
+                f"{about} must have its time column, '{time}' of type {wanted.simpleString()}, but have {shown}."
+            )
+        if own_delay(frames[name], time, name) is not None:
+            raise InputError(
+                f"{about} cannot move its clock, for its frame brings a watermark. Put them into the frame before "
+                f"withWatermark, as tuples that join nothing, or leave withWatermark out and say lateness=."
+            )
+        if any(field.metadata.get(DELAY) is not None for field in beats.schema):
+            raise InputError(f"{about} have a watermark of their own; leave withWatermark out, the join defines it.")
+    return heartbeats
 
 
 def _static(spec: JoinSpec, frames: Mapping[str, Any], schema: st.StructType) -> Any:

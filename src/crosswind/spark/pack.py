@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from crosswind.io.arrow import ticks_of
 from crosswind.io.blocks import BLOCK_BYTES, read_block, write_block
 from crosswind.spark.dropped import late_rows, output_schema, with_late
 from crosswind.spark.route import Routed, Router, needed_columns, travelling_columns
 from crosswind.spark.spec import JoinSpec, widen
 
-__all__ = ["PACKED", "PACKED_SCHEMA", "Pack", "Unpack"]
+__all__ = ["PACKED", "PACKED_SCHEMA", "Heartbeat", "Pack", "Unpack"]
 
 _ROWS = 1 << 17
 """Rows that are gathered before they are packed, if they are not too wide; Spark hands them over 10,000 at a time."""
@@ -133,6 +134,22 @@ class Pack:
         if ticks is None or not self._streaming:
             return None
         return self._spec.microseconds(ticks, self._spec.plan.units[self._unit].stream.alias)
+
+
+class Heartbeat(Pack):
+    """Turns times of one unit into a row that tells the newest (for ``mapInArrow``): the clock moves, nothing comes."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The time column alone."""
+        return (self._spec.plan.units[self._unit].stream.time,)
+
+    def _pack(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        stream, factor = self._spec.plan.units[self._unit].stream, self._spec.plan.axis.factors[self._unit]
+        parts = [ticks_of(batch.column(0), factor, stream.alias) for batch in batches]
+        known = [ticks if missing is None else ticks[~missing] for ticks, missing in parts]
+        newest = max((int(ticks.max()) for ticks in known if len(ticks)), default=None)
+        return self._packed(Routed([], 0, 0, newest))
 
 
 class Unpack:
