@@ -198,7 +198,7 @@ ENTRIES = [
         "range(len(taken)) if join.is_counted else join.preserved",
         "join.preserved",
         "blocks of a ROWS join are put together across a gap, and a tuple that was left out is taken for another",
-        f"{STATE}::test_tuples_that_overflow_in_the_order_are_left_out_after_a_restart_too",
+        f"{STATE}::test_a_tuple_that_is_left_out_is_known_behind_a_block_that_is_gone",
     ),
     Mutant(
         "compacted-block-stays",

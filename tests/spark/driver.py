@@ -1,6 +1,6 @@
 """A pipeline in a process of its own, to be killed.
 
-``python -m tests.spark.driver FOLDER MASTER NAME PARTITIONS TRIGGER`` reads the files in
+``python -m tests.spark.driver FOLDER MASTER NAME PARTITIONS TRIGGER [KEY=VALUE ...]`` reads the files in
 ``FOLDER/in-R`` and so on, one of each per micro-batch, writes results to ``FOLDER/out``, goes on from
 ``FOLDER/checkpoint``, and ends when all files are joined. With the trigger ``live`` it does so in a query
 that never ends by itself, and ends with one that does.
@@ -24,10 +24,11 @@ CELLS = 2
 """Of a join, whatever the cores of this start: state belongs to cells."""
 
 
-def main(folder: Path, master: str, name: str, partitions: str, trigger: str) -> None:
+def main(folder: Path, master: str, name: str, partitions: str, trigger: str, *more: str) -> None:
     """Run until there is no more input."""
     scratch = Path(tempfile.mkdtemp(prefix="crosswind-driver-"))
     settings = options(scratch) | {"spark.sql.shuffle.partitions": partitions, "spark.default.parallelism": str(CELLS)}
+    settings |= dict(setting.split("=", 1) for setting in more)
     settings |= {f"spark.executorEnv.{key}": os.environ[key] for key in ("PYTHONPATH", "CROSSWIND_CACHE_DIR")}
     spark = SparkSession.builder.master(master).config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")

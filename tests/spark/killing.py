@@ -57,8 +57,8 @@ def check_output(folder: Path, name: str, batches: Mapping[str, list[pa.Table]])
 class Victim:
     """The driver program of a pipeline, started again whenever it is killed, with other settings."""
 
-    def __init__(self, folder: Path, masters: Sequence[str], name: str) -> None:
-        self.folder, self._name = folder, name
+    def __init__(self, folder: Path, masters: Sequence[str], name: str, settings: Sequence[str] = ()) -> None:
+        self.folder, self._name, self._more = folder, name, settings
         self._settings = zip(cycle(masters), cycle(PARTITIONS), cycle(TRIGGERS), strict=False)
         self._seen: set[int] = set()
         self.process = self._start()
@@ -66,7 +66,7 @@ class Victim:
     def _start(self) -> subprocess.Popen[bytes]:
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
         master, partitions, trigger = next(self._settings)
-        arguments = [str(self.folder), master, self._name, str(partitions), trigger]
+        arguments = [str(self.folder), master, self._name, str(partitions), trigger, *self._more]
         with (self.folder / "driver.log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "tests.spark.driver", *arguments],
@@ -101,6 +101,8 @@ class Victim:
     def kill(self, what: str, rng: random.Random) -> bool:
         """Kill the driver (and start it again), one executor, or one Python worker; False: the driver has ended."""
         if what == DRIVER:
+            if self.process.poll() is not None:
+                return False
             self._seen |= set(descendants(self.process.pid))
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(SECONDS_MAX)
@@ -149,11 +151,21 @@ class Victim:
                 kill(pid)
 
 
-def run_with_kills(folder: Path, masters: Sequence[str], name: str, kills: Sequence[str], rng: random.Random) -> int:
-    """Run a pipeline to its end through ``kills``; return how many happened."""
-    victim, happened, after = Victim(folder, masters, name), 0, 0
+def run_with_kills(
+    folder: Path,
+    masters: Sequence[str],
+    name: str,
+    kills: Sequence[str],
+    rng: random.Random,
+    *,
+    last: int = 0,
+    settings: Sequence[str] = (),
+) -> int:
+    """Run a pipeline to its end through ``kills``, the last not before micro-batch ``last``; return how many were."""
+    victim, happened, after = Victim(folder, masters, name, settings), 0, 0
     try:
-        for what in kills:
+        for number, what in enumerate(kills, 1):
+            after = max(after, last) if number == len(kills) else after
             if not victim.wait_for_batch(after):
                 break
             after = victim.batches()[0]
@@ -226,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--master", nargs="*", default=LOCAL, help="one after the other, at every start the next")
     parser.add_argument("--what", nargs="*", default=[DRIVER, DRIVER, WORKER], help="driver, executor, worker")
+    parser.add_argument("--setting", nargs="*", default=[], help="of Spark, KEY=VALUE")
     parser.add_argument("--pipeline", nargs="*", default=KILLED, help=f"of {', '.join(PIPELINES)}")
     options = parser.parse_args(arguments)
     use_kernel_cache(ROOT / ".pytest_cache" / "d" / KERNEL_CACHE)
@@ -233,17 +246,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missed = 0
     for number, name in enumerate(options.pipeline):  # the kills are spread over the pipelines
         share = (options.kills + number) // len(options.pipeline)
-        missed += share - _kill(name, [rng.choice(options.what) for _ in range(share)], options.master, rng)
+        kills = [rng.choice(options.what) for _ in range(share)]
+        missed += share - _kill(name, kills, options.master, options.setting, rng)
     return int(missed > 0)
 
 
-def _kill(name: str, kills: Sequence[str], masters: Sequence[str], rng: random.Random) -> int:
-    """Run one pipeline through ``kills``; return how many happened."""
+def _kill(name: str, kills: Sequence[str], masters: Sequence[str], settings: Sequence[str], rng: random.Random) -> int:
+    """Run one pipeline through ``kills``, the last while windows are closed at its end; return how many happened."""
     with tempfile.TemporaryDirectory(prefix="crosswind-killing-") as path:
-        folder, batches = Path(path), random_batches(rng, 2 * len(kills) + 3)
+        folder, rounds = Path(path), 2 * len(kills) + 3
+        batches = random_batches(rng, rounds)
         feed(folder, batches)
         began = time.monotonic()
-        happened = run_with_kills(folder, masters, name, kills, rng)
+        last = rounds + rng.choice([0, 1])  # the last tuples, or what the watermark does behind them
+        happened = run_with_kills(folder, masters, name, kills, rng, last=last, settings=settings)
         count, seconds = check_output(folder, name, batches), time.monotonic() - began
     what = ", ".join(kills)
     print(f"{name}: {happened} kills ({what}) in {seconds:.0f} s; {count} rows, none lost, none doubled", flush=True)

@@ -729,6 +729,30 @@ def test_tuples_that_overflow_in_the_order_are_left_out_after_a_restart_too(cach
     assert done.rejected == sum(row[0] > 9 for part in streams["R"] for row in part)
 
 
+@pytest.mark.filterwarnings("ignore::crosswind.errors.OverflowWarning")
+def test_a_tuple_that_is_left_out_is_known_behind_a_block_that_is_gone(monkeypatch):
+    monkeypatch.setattr(arrival, "_STEP", 1)
+    sql = "SELECT R.x, S.x AS a FROM R [ROWS 3], S [ROWS 30] WHERE R.x * S.x > 0"
+    spec, store, found = make_spec(sql, SCHEMAS), DictStore(), []
+
+    def step(milliseconds: int, *rows: tuple[int, int]) -> None:
+        found.extend(feed(Cell(spec, store, JoinCache()), milliseconds, R=batch(*rows))[0])
+
+    step(0, (1, 100))
+    step(0, *((2, time) for time in range(10, 15)))
+    step(0, *((3, time) for time in range(20, 24)))
+    found.extend(feed(Cell(spec, store, JoinCache()), 95, S=batch((4, 96)))[0])
+    assert [entry.serial for entry in Manifest.from_bytes(store.read_manifest()).blocks] == [0, 6, 0], "one is gone"
+    step(95, (2**62, 97), (5, 98))
+    for k in range(8):
+        step(99, (6 + k, 100 + k))
+    manifest = Manifest.from_bytes(store.read_manifest())
+    assert manifest.order.removed == ((10,), ())
+    assert len([entry for entry in manifest.blocks if entry.unit == 0]) < 9, "blocks were put together"
+    found.extend(feed(Cell(spec, store, JoinCache()), 200)[0])
+    assert sorted(x for x, _ in found) == [1, 3, 3, 3, 5, *range(6, 14)]
+
+
 def test_a_copy_that_lies_behind_catches_up_with_rows_windows():
     spec = make_spec(CROSS.replace("RANGE 10", "ROWS 40"), SCHEMAS)
     store, caches, found = DictStore(), (JoinCache(), JoinCache()), []
