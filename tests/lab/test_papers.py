@@ -13,11 +13,7 @@ from crosswind.lab.papers import PAPERS, the_paper
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 SECTIONS = dict(
-    zip(
-        ("celljoin", "handshake", "fpga", "wjsp", "dpjoin"),
-        re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:],
-        strict=True,
-    )
+    zip((paper.folder for paper in PAPERS[:5]), re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:], strict=True)
 )
 NUMBERED = {
     "celljoin": {"Figure": 13, "Equation": 4},
