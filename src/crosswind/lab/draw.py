@@ -22,6 +22,8 @@ MARKS = {
 _COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f", "#64748b")
 _INK, _GRID = "#1e293b", "#e2e8f0"
 _WIDTH_INCHES, _HEIGHT_INCHES = 7.4, 4.3
+_WIDE = 4.0
+"""Times that the greatest value of a logarithmic axis has to be of the least."""
 
 
 def can_draw() -> bool:
@@ -65,15 +67,22 @@ def _plot(figure: Figure) -> Any:
     if figure.log_x:
         axes.set_xscale("log")
         _number_plainly(axes.xaxis)
-    if figure.log_y:
+    log_y = figure.log_y and _is_wide(figure.series)
+    if log_y:
         axes.set_yscale("log")
         _number_plainly(axes.yaxis)
-    if not figure.log_y and all(value >= 0 for series in figure.series for value in series.y):
+    if not log_y and all(value >= 0 for series in figure.series for value in series.y):
         axes.set_ylim(bottom=0)
-    _finish(axes, figure)
+    _finish(axes, figure, log_y)
     if figure.series:  # below the plot, where it covers no point
         canvas.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
     return canvas
+
+
+def _is_wide(series: tuple[Series, ...]) -> bool:
+    """Whether the values span so much that a logarithmic axis shows more of them than a linear one."""
+    values = [value for some in series for value in some.y if value > 0]
+    return bool(values) and max(values) > _WIDE * min(values)
 
 
 def _colours(series: tuple[Series, ...]) -> dict[str, str]:
@@ -111,10 +120,10 @@ def _number_plainly(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _finish(axes: Any, figure: Figure) -> None:
+def _finish(axes: Any, figure: Figure, log_y: bool) -> None:
     from matplotlib.ticker import FuncFormatter
 
-    for axis, is_log in ((axes.xaxis, figure.log_x), (axes.yaxis, figure.log_y)):
+    for axis, is_log in ((axes.xaxis, figure.log_x), (axes.yaxis, log_y)):
         if not is_log:
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
     axes.set_xlabel(figure.x_label, color=_INK)

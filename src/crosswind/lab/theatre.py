@@ -15,7 +15,7 @@ _PLAYS = {**STRATEGIES, **FAULTY}
 
 _SCRIPT = """
 (function () {
-  const NS = "http://www.w3.org/2000/svg", W = 250, H = 132, GAP = 26, TOP = 34;
+  const NS = "http://www.w3.org/2000/svg", W = 250, H = 132, GAP = 26, TOP = 12;
   const BLUE = "#2563eb", ORANGE = "#ea580c", GREY = "#64748b";
   function node(parent, kind, attributes, text) {
     const made = document.createElementNS(NS, kind);
@@ -45,7 +45,6 @@ _SCRIPT = """
     function draw() {
       const step = play.steps[at];
       svg.textContent = "";
-      node(svg, "text", {x: GAP, y: 20, "font-size": 13, fill: "#64748b"}, play.caption);
       step.places.forEach(function (place) {
         const x = GAP + place.column * (W + GAP), y = TOP + place.row * (H + GAP), spots = {};
         const active = step.met.some(pair => place.lit.includes(pair[0]) && place.lit.includes(pair[1])
@@ -108,8 +107,9 @@ def theatre() -> str:
 
 def _stage(name: str) -> str:
     steps = steps_of(name)
+    title, _, caption = _PLAYS[name][2].partition(": ")
+    caption = caption[:1].upper() + caption[1:]
     played = {
-        "caption": _PLAYS[name][2],
         "begin": min(_BEGIN, len(steps) - 1),
         "values": {arrival.name: arrival.value for arrival in SCENE.arrivals},
         "steps": [dataclasses.asdict(step) for step in steps],
@@ -120,7 +120,7 @@ def _stage(name: str) -> str:
         for kind, said in (("first", "start"), ("back", "back"), ("next", "next"), ("play", "play"))
     )
     return (
-        f'<div class="stage"><h3>{html.escape(_PLAYS[name][2].partition(":")[0])}</h3>'
+        f'<div class="stage"><h3>{html.escape(title)}</h3><p>{html.escape(caption)}.</p>'
         f'<script type="application/json">{data}</script><svg role="img" aria-label="{html.escape(name)}"></svg>'
         f'<div class="controls">{buttons}</div><div class="now"></div><div class="met"></div></div>'
     )
