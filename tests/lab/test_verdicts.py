@@ -134,7 +134,8 @@ def test_a_check_says_what_was_published_and_where():
 def test_a_figure_differs_if_one_check_does():
     checks = {verdict: Check("", "", "", "", "", verdict) for verdict in VERDICTS}
     assert overall(checks.values()) == DIFFERS
-    assert overall([checks[AGREES], checks[NOT_COMPARABLE]]) == AGREES
+    assert overall([checks[AGREES], checks[AGREES], checks[NOT_COMPARABLE]]) == AGREES
+    assert overall([checks[AGREES], checks[NOT_COMPARABLE]]) == NOT_COMPARABLE
     assert overall([checks[NOT_COMPARABLE]]) == overall([]) == NOT_COMPARABLE
 
 

@@ -165,9 +165,11 @@ def not_comparable(claim: str, why: str, *, published: Stated | str = "", place:
 
 
 def overall(checks: Iterable[Check]) -> str:
-    """Return the verdict of a figure: it differs if a check does, and agrees if one does and none differs."""
-    found = {check.verdict for check in checks}
-    return DIFFERS if DIFFERS in found else AGREES if AGREES in found else NOT_COMPARABLE
+    """Return the verdict of a figure: it differs if a check does, and agrees if more of the others do than are open."""
+    found = [check.verdict for check in checks]
+    if DIFFERS in found:
+        return DIFFERS
+    return AGREES if found.count(AGREES) > found.count(NOT_COMPARABLE) else NOT_COMPARABLE
 
 
 def settled(checks: Iterable[Check], others: float | None, changed: Sequence[str] = ()) -> tuple[Check, ...]:
