@@ -2,9 +2,10 @@
 
 Every tuple has a home, round robin, where it waits; but as soon as it enters it is handed
 on from neighbour to neighbour to the other end, and each compares it with what waits
-there. It is the later, low-latency variant of Handshake Join. There two tuples that are
-both on their way must not meet twice; here a call returns when its tuples have arrived,
-so only one stream is under way at a time, and no pair can be missed or doubled.
+there. It is the low-latency handshake join (Roy, Teubner and Gemulla, *Low-Latency Handshake
+Join*, PVLDB 7(9), 2014). There two tuples that are both on their way must not meet twice;
+here a call returns when its tuples have arrived, so only one stream is under way at a time,
+and no pair can be missed or doubled.
 """
 
 from __future__ import annotations
