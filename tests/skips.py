@@ -22,6 +22,7 @@ EXPECTED = {
     "refused: ": 20,
     "this processor has no AVX2": 3,
     "not a git checkout": 2,
+    "a small disk cannot be mounted": 1,
 }
 """How a reason that is expected begins, and how often it may come in one run."""
 

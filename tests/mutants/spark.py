@@ -513,6 +513,14 @@ ENTRIES = [
         "spark/test_idle.py::test_heartbeats_are_tuples_that_join_nothing",
     ),
     Mutant(
+        "causes-in-the-text-of-a-query",
+        "failure.py",
+        "    text = _CONTEXT.split(text, maxsplit=1)[0]\n",
+        "",
+        "a query that mentions a full disk makes every failure one",
+        "spark/test_failures.py::test_what_is_not_known_is_left_as_it_is",
+    ),
+    Mutant(
         "state-of-another-event-time",
         "spec.py",
         "content = [self.sql, parts, self.layout.identity(), self.clock]",

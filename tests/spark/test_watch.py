@@ -80,5 +80,8 @@ def test_what_is_held_stays_known_while_nothing_comes(spark, tmp_path):
     assert held == given == 92
     assert sum(not report.cells for report in seen) >= 3, "there were micro-batches in which no cell had anything to do"
     assert {report.batch: report.window_tuples for report in heard} == {r.batch: r.window_tuples for r in seen}
+    latest = cw.spark.progress_of(query)
+    assert latest is not None
+    assert latest.window_tuples == held, "the query knows what all cells hold"
     lone = [cw.spark.progress_of(entry) for entry in query.recentProgress]
     assert any(entry is not None and entry.window_tuples == 0 for entry in lone), "one report alone cannot know"

@@ -17,7 +17,7 @@ import click
 
 from crosswind.cli.interruption import Interruption
 from crosswind.cli.readings import reading_of_spark, starting
-from crosswind.cli.report import figures, megabytes, milliseconds, per_second, quantile, show_rows
+from crosswind.cli.report import figures, held_on_spark, milliseconds, per_second, quantile, show_rows
 from crosswind.cli.watching import Observer, Watching
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class SparkDemo:
             shown = ", ".join(f"{name} {milliseconds(quantile(seen.latencies_s, q))}" for name, q in named.items())
             lines["latency"] = f"{shown}, from a tuple's time to its results"
         lines |= {
-            "held in windows": f"{last.window_tuples:,} tuples; {megabytes(last.state_bytes)} of state",
+            "held in windows": held_on_spark(last.window_tuples, last.state_bytes),
             "late": f"{sum(r.late for r in seen.reports):,}",
             "layout": self._layout,
         }

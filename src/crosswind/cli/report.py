@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["figures", "megabytes", "milliseconds", "per_second", "quantile", "say", "show_rows"]
+__all__ = ["figures", "held_on_spark", "megabytes", "milliseconds", "per_second", "quantile", "say", "show_rows"]
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -43,6 +43,13 @@ def _value(value: object) -> str:
 def megabytes(count: int) -> str:
     """Return a number of bytes in MB."""
     return f"{count / 1e6:,.1f} MB"
+
+
+def held_on_spark(tuples: int, state_bytes: int) -> str:
+    """Return what waits in the windows of all cells, and what is meant by that."""
+    return (
+        f"{tuples:,} tuples, {megabytes(state_bytes)} as columns in the state of all cells (no index, no old versions)"
+    )
 
 
 def milliseconds(seconds: float) -> str:

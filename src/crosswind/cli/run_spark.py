@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from crosswind.cli.interruption import Interruption
 from crosswind.cli.readings import reading_of_spark
-from crosswind.cli.report import figures, megabytes, milliseconds, per_second, say, show_rows
+from crosswind.cli.report import figures, held_on_spark, milliseconds, per_second, say, show_rows
 
 if TYPE_CHECKING:
     from crosswind.cli.watching import Observer
@@ -91,7 +91,7 @@ class SparkRun:
         }
         if total is None or last is None:
             return lines
-        lines["held in windows"] = f"{last.window_tuples:,} tuples; {megabytes(last.state_bytes)} of state"
+        lines["held in windows"] = held_on_spark(last.window_tuples, last.state_bytes)
         lines["micro-batches"] = f"{last.batch + 1:,}, the last in {milliseconds(last.batch_ms / 1e3)}"
         if total.late:
             lines["late"] = f"{total.late:,}, dropped: older than the watermark. Allow more [job] lateness."

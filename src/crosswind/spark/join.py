@@ -52,6 +52,7 @@ def join(
     sample: Mapping[str, Any] | None = None,
     late: str | None = None,
     heartbeats: Mapping[str, Any] | None = None,
+    name: str | None = None,
 ) -> Any:
     """Join streaming DataFrames into a streaming DataFrame, or static ones into a static one.
 
@@ -92,6 +93,9 @@ def join(
         For a stream that may be silent, a streaming DataFrame with its time column: each time says that the stream has
         come so far. It moves the watermark as a tuple of that time would, and is nothing else. Otherwise a silent
         stream holds the watermark, and all windows grow until it speaks.
+    name : str, optional
+        What the Spark UI, ``explain`` and ``observedMetrics`` call the join; its streams, if left out. The name of the
+        streaming query is Spark's (``writeStream.queryName``).
 
     Returns
     -------
@@ -116,6 +120,7 @@ def join(
         query, frames, time, lateness, event_time, layout, cells, index, cache_mb, sample
     )
     schema = _result_type(spec, frames)
+    spec = replace(spec, name=name or "")
     if late is not None:
         check_late(late, spec.sources, schema.names)
         spec = replace(spec, late=late)
@@ -134,7 +139,7 @@ def join(
     grouped = blocks.groupBy("cell")
     check_operator(grouped)
     joined = grouped.transformWithStateInPandas(CellProcessor(spec, keys), OUTPUT, "append", "EventTime")
-    observed = joined.observe(f"{METRICS}_{spec.identity()}_{next(_joins)}", *counters(keys))
+    observed = joined.observe(f"{METRICS}: {spec.title} ({spec.identity()}_{next(_joins)})", *counters(keys))
     rows = observed.mapInArrow(Unpack(spec), schema)
     if carried is None:
         return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from crosswind.errors import SnapshotError
+from crosswind.errors import SnapshotError, SparkError
 from crosswind.io.blocks import BLOCK_BYTES, concat_batches, read_block, rows_within, write_block
 from crosswind.spark.cache import CACHE
 from crosswind.spark.cell import Arrival, Cell, Found, Report
@@ -36,29 +36,41 @@ class SparkStore:
 
     def read_manifest(self) -> bytes | None:
         """Return the manifest, or None if there is no state yet."""
-        row = self._manifest.get()
+        row = _asked(self._manifest.get)
         return None if row is None else bytes(row[0])
 
     def write_manifest(self, data: bytes) -> None:
         """Replace the manifest."""
-        self._manifest.update((data,))
+        _asked(self._manifest.update, (data,))
 
     def read(self, name: str) -> bytes | None:
         """Return a block, or None if there is none of that name."""
-        row = self._blocks.getValue((name,))
+        row = _asked(self._blocks.getValue, (name,))
         return None if row is None else bytes(row[0])
 
     def write(self, name: str, data: bytes) -> None:
         """Add a block."""
-        self._blocks.updateValue((name,), (data,))
+        _asked(self._blocks.updateValue, (name,), (data,))
 
     def remove(self, name: str) -> None:
         """Remove a block."""
-        self._blocks.removeKey((name,))
+        _asked(self._blocks.removeKey, (name,))
 
     def has_blocks(self) -> bool:
         """Whether there is any block."""
-        return bool(self._blocks.exists())
+        return bool(_asked(self._blocks.exists))
+
+
+def _asked(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what Spark's state store answers. If it fails it hangs up, and what it met is in Spark's log alone."""
+    try:
+        return call(*arguments)
+    except (EOFError, ConnectionError):
+        raise SparkError(
+            "Spark's state store hung up in the middle of a micro-batch, most often because a disk is full: make room "
+            "where the checkpoint and spark.local.dir are. The log of the executor says what it met. The micro-batch "
+            "was not taken; a query that is started again with its checkpoint goes on from there."
+        ) from None
 
 
 class CellProcessor(StatefulProcessor):

@@ -57,6 +57,7 @@ class Pack:
 
     def __init__(self, spec: JoinSpec, unit: int, keys: tuple[int, ...], streaming: bool = True) -> None:
         self._spec, self._unit, self._keys, self._streaming = spec, unit, keys, streaming
+        self.__name__ = f"{spec.title}: pack {spec.sources[unit]}"  # in the Spark UI and explain
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -164,6 +165,7 @@ class Unpack:
     def __init__(self, spec: JoinSpec) -> None:
         self._sources, self._many, self._late = spec.sources, spec.many, spec.late is not None
         self._schema = output_schema(spec)
+        self.__name__ = f"{spec.title}: unpack"
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all blocks."""

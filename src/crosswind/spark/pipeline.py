@@ -155,6 +155,7 @@ class Pipeline:
                 event_time=None,
                 layout=layout,
                 cells=job.spark.cells,
+                name=job.name,
             )
             return write_to(joined, job.sink, checkpoint, job.spark.trigger, job.name, self._take)
         except PySparkException as error:

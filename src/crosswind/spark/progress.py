@@ -125,11 +125,12 @@ def progress_of(progress: Any, before: Progress | None = None) -> Progress | Non
 
     Parameters
     ----------
-    progress : StreamingQueryProgress
-        ``query.lastProgress``, an item of ``query.recentProgress``, or ``event.progress``.
+    progress : StreamingQuery or StreamingQueryProgress
+        The query: the counters of its last micro-batch, with what all cells hold that have reported in those that Spark
+        remembers. Or one report: ``query.lastProgress``, an item of ``query.recentProgress``, or ``event.progress``.
     before : Progress, optional
         The counters of the micro-batch before. In a micro-batch only those cells report to which something came, or
-        whose windows closed; what the others hold is taken from there. Without it, it is left out.
+        whose windows closed; what the others hold is taken from there. Without it, a report leaves it out.
 
     Examples
     --------
@@ -139,6 +140,10 @@ def progress_of(progress: Any, before: Progress | None = None) -> Progress | Non
     """
     if progress is None:
         return None
+    if hasattr(progress, "recentProgress"):
+        for report in progress.recentProgress:
+            before = progress_of(report, before) or before
+        return before
     found = {name: _named(row.asDict()) for name, row in progress.observedMetrics.items() if name.startswith(METRICS)}
     if not found:
         return None

@@ -34,6 +34,7 @@ class JoinSpec:
     ``lag``: milliseconds that Spark's watermark is behind that of the join. ``by_previous``: late is what is not
     newer than the watermark of the micro-batch before (see :mod:`crosswind.spark.event_time`). ``late``: the column of
     the output for tuples that are dropped, which then travel with all their columns (None: they are only counted).
+    ``name`` is what the Spark UI and ``explain`` call the join.
     """
 
     plan: Plan
@@ -46,6 +47,14 @@ class JoinSpec:
     lag: int = 0
     by_previous: bool = False
     late: str | None = None
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the join is called: by its name, else by its queries and streams."""
+        streams = " and ".join(dict.fromkeys(self.sources))
+        queries = ", ".join(entry.name for entry in self.plan.queries) + " of " if self.many else ""
+        return self.name or f"{queries}{streams}"
 
     @property
     def units(self) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ class StaticCells:
     def __init__(self, spec: JoinSpec) -> None:
         self._spec = spec
         self._output = Unpack(spec)
+        self.__name__ = f"{spec.title}: join"
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the results of all cells of a partition."""
