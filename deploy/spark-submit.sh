@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs a job on a cluster that has Spark but not Crosswind: packs this Python environment and sends it along.
 #   deploy/spark-submit.sh --master yarn --cells 64 JOB.toml [options of spark-submit ...]
-# Needs spark-submit on the PATH, and in the environment crosswind[spark] and venv-pack (pip install venv-pack).
+# Needs spark-submit on the PATH, and in the environment crosswind[spark] and venv-pack (pip install venv-pack). PySpark is
+# not sent along: executors have that of the cluster, and another one beside it would be 300 MB for nothing, or in its way.
 set -euo pipefail
 
 master=yarn cells='' job='' more=()
@@ -29,7 +30,8 @@ crosswind check --engine spark "$job"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 archive=$(mktemp -d)/environment.tar.gz
 trap 'rm -rf "$(dirname "$archive")" environment' EXIT
-venv-pack --quiet --output "$archive"
+venv-pack --quiet --output "$archive" \
+    --exclude '*/site-packages/pyspark/*' --exclude '*/site-packages/pyspark-*' --exclude '*/site-packages/py4j*'
 # Spark's driver starts Python too, under the name that it has on the executors: a link serves here.
 if [ -e environment ]; then
     trap 'rm -rf "$(dirname "$archive")"' EXIT
@@ -38,11 +40,10 @@ if [ -e environment ]; then
 fi
 ln -s "$(python -c 'import sys; print(sys.prefix)')" environment
 
+settings=$(python -c 'import sys; from crosswind.spark import settings
+for pair in settings(int(sys.argv[1]) if sys.argv[1] else None).items(): print("=".join(pair))' "$cells")
 conf=()
-while IFS= read -r line; do conf+=(--conf "$line"); done < <(
-    python -c 'import sys; from crosswind.spark import settings
-for pair in settings(int(sys.argv[1]) if sys.argv[1] else None).items(): print("=".join(pair))' "$cells"
-)
+while IFS= read -r line; do conf+=(--conf "$line"); done <<< "$settings"
 # The driver runs here, in client mode, with this environment; executors unpack theirs.
 PYSPARK_DRIVER_PYTHON=$(command -v python) PYSPARK_PYTHON=./environment/bin/python \
     spark-submit --master "$master" --archives "$archive#environment" "${conf[@]}" "${more[@]}" "$here/submit.py" "$job"

@@ -12,6 +12,7 @@ import tarfile
 import tomllib
 import zipfile
 from email import message_from_bytes
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,39 @@ def test_it_installs_and_runs_without_a_compiler(built, tmp_path, kind):
     run(programs / "crosswind", "init", "try")
     report = json.loads(run(programs / "crosswind", "run", "--json", "try/job.toml"))
     assert report["results"] > 0
+
+
+def test_spark_submit_sends_no_pyspark(tmp_path):
+    """Programs that the script calls are played: each notes how it was called."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("spark-submit", "venv-pack", "crosswind"):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nprintf "%s\\n" {name} "$@" >> "{tmp_path}/calls"\n')
+        program.chmod(0o755)
+    (programs / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (programs / "python").chmod(0o755)
+    paths = os.pathsep.join([str(programs), os.environ["PATH"]])
+    subprocess.run(
+        ["bash", str(ROOT / "deploy" / "spark-submit.sh"), "--master", "yarn", "--cells", "8", "job.toml", "--verbose"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": paths, "PYTHONPATH": str(ROOT / "src")},
+        check=True,
+    )
+    calls = (tmp_path / "calls").read_text().splitlines()
+    patterns = [calls[k + 1] for k, word in enumerate(calls) if word == "--exclude"]
+    packages = "lib/python3.12/site-packages"
+    for path, is_sent in {
+        f"{packages}/pyspark/jars/spark-sql_2.13-4.3.0.jar": False,
+        f"{packages}/pyspark-4.3.0.dist-info/METADATA": False,
+        f"{packages}/py4j/java_gateway.py": False,
+        f"{packages}/crosswind/spark/daemon.py": True,
+        f"{packages}/pyarrow/lib.so": True,
+        "bin/python": True,
+    }.items():
+        assert is_sent != any(fnmatch(path, pattern) for pattern in patterns), path
+    assert {"--master", "yarn", "--verbose", "spark.sql.shuffle.partitions=8"} <= set(calls)
+    assert not (tmp_path / "environment").exists()
 
 
 def test_environments_of_other_pyspark_versions_have_what_is_locked_but_pyspark():

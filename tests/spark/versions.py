@@ -27,7 +27,11 @@ ROOT = Path(__file__).parents[2]
 SCHEMA = pa.schema([("x", pa.int64()), ("word", pa.string()), ("ts", pa.timestamp("us", "UTC"))])
 COLUMNS = "x long, word string, ts timestamp"
 BAND = "SELECT R.x, S.x AS a FROM R [RANGE 10 SECONDS], S [RANGE 10 SECONDS] WHERE abs(R.x - S.x) <= 1"
-CONNECT = "connect"
+CONNECT, DELTA = "connect", "delta"
+DELTA_VERSION = "4.4.0"
+"""Of Delta's jars on Maven Central; each is built for one minor version of Spark."""
+NONE = "no release"
+"""How the check with Delta ends where there is no Delta for this version of Spark."""
 REFUSED = "refused"
 """How a check ends that Crosswind says cannot be run with this version."""
 ATTEMPTS = 4
@@ -71,9 +75,9 @@ def streams(spark: Any, folder: Path) -> dict[str, Any]:
     return {name: reader.parquet(str(folder / f"in-{name}")) for name in "RS"}
 
 
-def run(joined: Any, folder: Path) -> Any:
+def run(joined: Any, folder: Path, form: str = "parquet") -> Any:
     """Run a streaming join until there is no more input; return the query."""
-    writer = joined.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    writer = joined.writeStream.format(form).option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start(str(folder / "out"))
     assert cw.spark.wait(query, 900), query.status
     return query
@@ -192,6 +196,21 @@ def error(spark: Any, folder: Path) -> None:
     raise AssertionError("no error")
 
 
+def delta(spark: Any, folder: Path) -> None:
+    """Read streams from Delta tables and write results to one, stop, and go on from the checkpoint."""
+    data: dict[str, list[Row]] = {"R": [], "S": []}
+    for number in range(2):
+        for name in "RS":
+            data[name] += rows(name, 5 * number)
+            write(folder, name, number, rows(name, 5 * number))
+            fresh = spark.read.schema(COLUMNS).parquet(str(folder / f"in-{name}" / f"{number}.parquet"))
+            fresh.write.format("delta").mode("append").save(str(folder / f"delta-{name}"))
+        frames = {name: spark.readStream.format("delta").load(str(folder / f"delta-{name}")) for name in "RS"}
+        run(cw.spark.join(BAND, frames, lateness="10 seconds", cells=2), folder, "delta")
+        found_rows = spark.read.format("delta").load(str(folder / "out")).collect()
+        assert ordered(found_rows) == band(data["R"], data["S"])
+
+
 CHECKS: dict[str, Callable[[Any, Path], None]] = {
     "static": static,
     "streaming": streaming,
@@ -200,11 +219,13 @@ CHECKS: dict[str, Callable[[Any, Path], None]] = {
     "pipeline": pipeline,
     "late": late,
     "error": error,
+    DELTA: delta,
 }
 
 
-def session(folder: Path, connect: bool) -> Any:
+def session(folder: Path, connect: bool, with_delta: bool = False) -> Any:
     """Return a small session."""
+    import pyspark
     from pyspark.sql import SparkSession
 
     options = {
@@ -221,6 +242,13 @@ def session(folder: Path, connect: bool) -> Any:
         "spark.sql.codegen.wholeStage": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+    if with_delta:
+        minor = ".".join(pyspark.__version__.split(".")[:2])
+        options |= {
+            "spark.jars.packages": f"io.delta:delta-spark_{minor}_2.13:{DELTA_VERSION}",
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        }
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     builder = SparkSession.builder.remote("local[2]") if connect else SparkSession.builder.master("local[2]")
@@ -230,10 +258,10 @@ def session(folder: Path, connect: bool) -> Any:
     return spark
 
 
-def over_connect() -> dict[str, str]:
-    """Run some of the checks over Spark Connect, in another process; return how each ended."""
+def elsewhere(*names: str) -> dict[str, str]:
+    """Run checks in another process, for they need another session; return how each ended."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.spark.versions", CONNECT, "static", "streaming"],
+        [sys.executable, "-m", "tests.spark.versions", *names],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -241,9 +269,16 @@ def over_connect() -> dict[str, str]:
         check=False,
     )
     try:
-        told = json.loads(done.stdout.splitlines()[-1])
+        told: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
-        told = dict.fromkeys(("static", "streaming"), f"exit code {done.returncode}: {done.stderr[-500:]}")
+        missing = DELTA in names and "unresolved dependency: io.delta" in done.stdout + done.stderr
+        told = dict.fromkeys(names, NONE if missing else f"exit code {done.returncode}: {done.stderr[-500:]}")
+    return told
+
+
+def over_connect() -> dict[str, str]:
+    """Run some of the checks over Spark Connect; return how each ended."""
+    told = elsewhere(CONNECT, "static", "streaming")
     return {f"{CONNECT} {name}": told[name] for name in ("static", "streaming")}
 
 
@@ -266,10 +301,10 @@ def main(names: list[str]) -> int:
     warnings.simplefilter("ignore", cw.CrosswindWarning)
     began = time.monotonic()
     connect = CONNECT in names
-    chosen = [name for name in names if name in CHECKS] or list(CHECKS)
+    chosen = [name for name in names if name in CHECKS] or [name for name in CHECKS if name != DELTA]
     outcome: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="crosswind-spark-") as scratch:
-        spark = session(Path(scratch) / "spark", connect)
+        spark = session(Path(scratch) / "spark", connect, DELTA in names)
         outcome["version"] = spark.version
         for name in chosen:
             for attempt in range(ATTEMPTS):
@@ -279,11 +314,11 @@ def main(names: list[str]) -> int:
                     break
         spark.stop()
     if not names:
-        outcome |= over_connect()
+        outcome |= over_connect() | {DELTA: elsewhere(DELTA)[DELTA]}
     outcome["seconds"] = round(time.monotonic() - began)
     print(json.dumps(outcome), flush=True)
     return int(
-        any(ended not in ("ok", REFUSED) for name, ended in outcome.items() if name not in ("version", "seconds"))
+        any(ended not in ("ok", REFUSED, NONE) for name, ended in outcome.items() if name not in ("version", "seconds"))
     )
 
 
