@@ -186,6 +186,7 @@ def test_list_names_papers_figures_and_what_is_not_shown():
     assert "not shown  figures-1-to-6: drawings" in done.output
     listed = json.loads(CliRunner().invoke(crosswind, ["lab", "list", "--json"]).output)
     assert [entry["paper"] for entry in listed] == [paper.folder for paper in PAPERS if paper.is_here]
+    assert listed[2]["options"]["figure-12"] == ["cores", "segment", "buffers", "seed"]
 
 
 def test_run_tells_what_it_cannot_run():

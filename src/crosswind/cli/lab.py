@@ -62,6 +62,7 @@ def list_papers(as_json: bool) -> None:
             "title": paper.title,
             "reference": paper.reference,
             "figures": list(paper.experiments),
+            "options": {name: list(experiment.takes) for name, experiment in paper.experiments.items()},
             "not_shown": dict(paper.not_shown),
         }
         for paper in papers_here()
