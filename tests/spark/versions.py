@@ -123,7 +123,7 @@ def streaming(spark: Any, folder: Path) -> None:
 
 
 def outer(spark: Any, folder: Path) -> None:
-    """Join with LEFT, whose state is a snapshot; unmatched tuples come out when their windows have closed."""
+    """Join with LEFT, whose state has a bit per tuple; unmatched tuples come out when their windows have closed."""
     sql = "SELECT R.x, S.x AS a FROM R [RANGE 10 SECONDS] LEFT JOIN S [RANGE 10 SECONDS] ON R.x = S.x + 4"
     left, right = rows("R", 0), rows("S", 0)
     for number, (r, s) in enumerate([(left, right), ([(90, "a", 100)], [(91, "a", 100)]), ([(92, "a", 101)], [])]):
