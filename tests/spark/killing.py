@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -137,8 +139,11 @@ class Victim:
         assert self.process.returncode == 0, self.log()
 
     def log(self) -> str:
-        """Return the end of what the driver wrote."""
-        return (self.folder / "driver.log").read_text(errors="replace")[-3000:]
+        """Return what the driver wrote of errors, and where all of it is."""
+        path = self.folder / "driver.log"
+        lines = path.read_text(errors="replace").splitlines()
+        told = [line[:1000] for line in lines if re.search(r"Error|Exception|Caused by", line)]
+        return "\n".join([f"see {path}", *told[-20:]])
 
     def close(self) -> None:
         """Leave no process behind."""
@@ -253,14 +258,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _kill(name: str, kills: Sequence[str], masters: Sequence[str], settings: Sequence[str], rng: random.Random) -> int:
     """Run one pipeline through ``kills``, the last while windows are closed at its end; return how many happened."""
-    with tempfile.TemporaryDirectory(prefix="crosswind-killing-") as path:
-        folder, rounds = Path(path), 2 * len(kills) + 3
-        batches = random_batches(rng, rounds)
-        feed(folder, batches)
-        began = time.monotonic()
-        last = rounds + rng.choice([0, 1])  # the last tuples, or what the watermark does behind them
-        happened = run_with_kills(folder, masters, name, kills, rng, last=last, settings=settings)
-        count, seconds = check_output(folder, name, batches), time.monotonic() - began
+    folder, rounds = Path(tempfile.mkdtemp(prefix="crosswind-killing-")), 2 * len(kills) + 3
+    batches = random_batches(rng, rounds)
+    feed(folder, batches)
+    began = time.monotonic()
+    last = rounds + rng.choice([0, 1])  # the last tuples, or what the watermark does behind them
+    happened = run_with_kills(folder, masters, name, kills, rng, last=last, settings=settings)
+    count, seconds = check_output(folder, name, batches), time.monotonic() - began
+    shutil.rmtree(folder)  # what fails can be looked at
     what = ", ".join(kills)
     print(f"{name}: {happened} kills ({what}) in {seconds:.0f} s; {count} rows, none lost, none doubled", flush=True)
     return happened
