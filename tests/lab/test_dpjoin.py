@@ -100,4 +100,4 @@ def test_strategies_are_played_for_their_lateness(monkeypatch):
     assert found.row[1] == pytest.approx(0.0, abs=0.3)
     assert set(found.answers) == {"low-latency handshake (hurry=True)", "cell", "grid"}
     assert all(0 < value < 1 for points in found.answers.values() for value in points.values())
-    assert found.split[2] == pytest.approx((200 / 2 * 0.1 / 2 + 2e3) * 1e-9)
+    assert found.split[2] == pytest.approx((3e4 + 2e3 + 200 / 2 * 0.1 / 2) * 1e-9)

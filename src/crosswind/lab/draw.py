@@ -22,6 +22,8 @@ MARKS = {
 _COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f", "#64748b")
 _INK, _GRID = "#1e293b", "#e2e8f0"
 _WIDTH_INCHES, _HEIGHT_INCHES = 7.4, 4.3
+_MARKED_MAX = 40
+"""Points of a line that are marked; more of them would be a bar."""
 _WIDE = 4.0
 """Times that the greatest value of a logarithmic axis has to be of the least."""
 
@@ -93,7 +95,7 @@ def _colours(series: tuple[Series, ...]) -> dict[str, str]:
 
 def _line(axes: Any, series: Series, colour: str) -> None:
     marker, line, said = MARKS[series.source]
-    marker = marker or ("x" if len(series.x) == 1 else "")
+    marker = "" if len(series.x) > _MARKED_MAX else marker or ("x" if len(series.x) == 1 else "")
     axes.plot(
         series.x,
         series.y,

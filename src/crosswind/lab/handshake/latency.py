@@ -41,7 +41,7 @@ class Lateness:
 
 
 def split_s(workers: int, window: float, costs: Costs) -> float:
-    """Return the mean latency of SplitJoin: a tree hands a tuple to all workers, each searches its part of the window.
+    """Return the mean latency of SplitJoin: a push, a tree to all workers, and the part of the window that each has.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def split_s(workers: int, window: float, costs: Costs) -> float:
     127
     """
     hops = math.ceil(math.log2(workers)) if workers > 1 else 0
-    return (costs.hop_ns * hops + window / workers * costs.pair_ns / 2) * 1e-9
+    return (costs.call_ns + costs.hop_ns * hops + window / workers * costs.pair_ns / 2) * 1e-9
 
 
 def measure_lateness(setting: Setting) -> Lateness:
