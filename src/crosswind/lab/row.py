@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from crosswind.engine.handshake import chunk_tuples
@@ -32,6 +32,8 @@ class _Worker:
     free_at: float = 0.0
     busy: float = 0.0
     side: int = 0
+    coming: list[int] = field(default_factory=lambda: [0, 0, 0])
+    """Messages in its inboxes, by kind."""
 
 
 class Row:
@@ -87,6 +89,7 @@ class Row:
     def _send(self, to: int, side: int, kind: int, at: float) -> None:
         """Put a message into the inbox of a worker: from the left (side 0) or from the right."""
         self._workers[to].inbox[side].append((at, kind))
+        self._workers[to].coming[kind] += 1
         heapq.heappush(self._events, (max(at, self._workers[to].free_at), to))
 
     def _serve(self, at: int) -> None:
@@ -99,6 +102,7 @@ class Row:
             box = worker.inbox[side]
             if box and box[0][0] <= self.now:
                 _, kind = box.popleft()
+                worker.coming[kind] -= 1
                 worker.side = 1 - side
                 self._handle(at, worker, kind)
                 return
@@ -125,10 +129,9 @@ class Row:
         for stream, to in ((_R, at + 1), (_S, at - 1)):
             if not 0 <= to < len(self._workers):
                 continue
-            on_the_way = sum(1 for _, kind in self._workers[to].inbox[stream] if kind == stream)
-            while worker.held[stream] > self._workers[to].held[stream] + on_the_way + 1:
+            next_one = self._workers[to]
+            while worker.held[stream] > next_one.held[stream] + next_one.coming[stream] + 1:
                 worker.held[stream] -= 1
-                on_the_way += 1
                 if stream == _S:
                     worker.unacknowledged += 1
                 self._send(to, stream, stream, when)
