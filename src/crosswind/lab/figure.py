@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from crosswind.lab.verdict import Check, Stated, overall, settled
 
-__all__ = ["SOURCES", "Figure", "Series", "stated"]
+__all__ = ["SOURCES", "Figure", "Series", "stated", "windows_of"]
 
 SOURCES = {
     "measured": "run and timed or counted on this machine",
@@ -53,6 +53,17 @@ def stated(label: str, points: Mapping[float, Stated]) -> Series:
     places = list(dict.fromkeys(point.place for point in points.values()))
     values = tuple(point.value for point in points.values())
     return Series(label, tuple(map(float, points)), values, "published", "; ".join(places))
+
+
+def windows_of(seconds: int) -> str:
+    """Return how windows of a length are called.
+
+    Examples
+    --------
+    >>> windows_of(900), windows_of(20)
+    ('15-minute windows', '20-second windows')
+    """
+    return f"{seconds // 60}-minute windows" if seconds % 60 == 0 else f"{seconds}-second windows"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crosswind.lab.celljoin import published
 from crosswind.lab.celljoin.runs import TUPLE_BYTES, VARIANTS, Offered, Scaled
-from crosswind.lab.figure import Figure, Series, stated
+from crosswind.lab.figure import Figure, Series, stated, windows_of
 from crosswind.lab.loads import HIT_RATE
 from crosswind.lab.verdict import compare, rising
 
@@ -34,7 +34,7 @@ def figure_10(found: Offered) -> Figure:
     return Figure(
         "celljoin",
         "figure-10",
-        f"Output by input rate, {found.window_s // 60}-minute windows, {found.workers} workers of the cell engine",
+        f"Output by input rate, {windows_of(found.window_s)}, {found.workers} workers of the cell engine",
         "Output grows with the square of the input rate until tuples have to be dropped; vectors and unrolling move "
         "that point from 500 to 750 to 1,000 tuples/s on eight cores, and output up by 250 % and 33 %.",
         "tuples/s of each stream that are offered",
@@ -184,7 +184,7 @@ def figure_11(found: Scaled) -> Figure:
     return Figure(
         "celljoin",
         "figure-11",
-        f"Output by cores, {found.window_s // 60}-minute windows",
+        f"Output by cores, {windows_of(found.window_s)}",
         "N cores sustain twice the output of half as many: sharing the window out costs next to nothing.",
         "workers",
         "greatest output, in times of one worker",

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from crosswind.lab.celljoin import published
 from crosswind.lab.celljoin.runs import BATCHES, RATES, TUPLE_BYTES, Batches, Best, Sizes
-from crosswind.lab.figure import Figure, Series
+from crosswind.lab.figure import Figure, Series, windows_of
 from crosswind.lab.verdict import compare
 from crosswind.plan.cost import SIZES
 
@@ -20,15 +20,11 @@ _FADED = 0.9
 """Doubling a batch brings an insignificant gain if a tuple still takes this share of its time."""
 
 
-def _minutes(seconds: int) -> str:
-    return f"{seconds // 60}-minute windows" if seconds % 60 == 0 else f"{seconds}-second windows"
-
-
 def figure_9(found: Best) -> Figure:
     """Draw the best basic window by rate and window length, by our model and by the paper's equations."""
     places = tuple(map(float, RATES))
-    series = [Series(f"{_minutes(w)}, our model", places, best, "computed") for w, best in found.ours.items()]
-    series += [Series(f"{_minutes(w)}, equation 3", places, best, "computed") for w, best in found.equation_3.items()]
+    series = [Series(f"{windows_of(w)}, our model", places, best, "computed") for w, best in found.ours.items()]
+    series += [Series(f"{windows_of(w)}, equation 3", places, best, "computed") for w, best in found.equation_3.items()]
     root = (RATES[-1] / RATES[0]) ** 0.5
     longest, shortest = max(found.ours), min(found.ours)
     ours = found.ours[longest][-1] / found.ours[longest][0]
@@ -103,7 +99,7 @@ def _enough(times: tuple[float, ...]) -> float:
 
 def figure_12(found: Batches) -> Figure:
     """Draw the time of a tuple by the size of batches."""
-    series = [Series(_minutes(w), _BATCH_BYTES, times, "measured") for w, times in found.times_us.items()]
+    series = [Series(windows_of(w), _BATCH_BYTES, times, "measured") for w, times in found.times_us.items()]
     enough = {w: _enough(times) for w, times in found.times_us.items()}
     gain = min(times[0] / times[-1] for times in found.times_us.values())
     steps = {w: [a / b for a, b in pairwise(times)] for w, times in found.times_us.items()}
@@ -139,7 +135,7 @@ def figure_12(found: Batches) -> Figure:
             ),
             *(
                 compare(
-                    f"{_minutes(w)}: batch beyond which doubling it gains less than a tenth",
+                    f"{windows_of(w)}: batch beyond which doubling it gains less than a tenth",
                     size,
                     low=claim.value / 2,
                     high=claim.value * 2,
@@ -150,7 +146,7 @@ def figure_12(found: Batches) -> Figure:
                 for w, size in enough.items()
             ),
         ),
-        f"{found.rate} tuples/s of each stream as in the paper. A push from Python costs tens of microseconds whatever "
+        f"{found.rate} tuples/s of each stream. A push from Python costs tens of microseconds whatever "
         "it brings, where the Cell's coordinator sent four mailbox messages: the shorter the window, the further out "
         "lies the batch from which on that is nothing.",
         log_x=True,
@@ -169,8 +165,8 @@ def figure_13(found: Sizes) -> Figure:
     series, choice, worst, best = [], [], [], []
     for w, times in found.times_us.items():
         at = SIZES.index(found.chosen[w])
-        series.append(Series(_minutes(w), _SIZE_BYTES, times, "measured"))
-        series.append(Series(f"{_minutes(w)}: chosen by our model", (_SIZE_BYTES[at],), (times[at],), "computed"))
+        series.append(Series(windows_of(w), _SIZE_BYTES, times, "measured"))
+        series.append(Series(f"{windows_of(w)}: chosen by our model", (_SIZE_BYTES[at],), (times[at],), "computed"))
         choice.append(times[at] / min(times))
         worst.append(max(times) / min(times))
         best.append(_centre(times))
@@ -210,5 +206,5 @@ def figure_13(found: Sizes) -> Figure:
         f"as comparing it, to {max(SIZES) * TUPLE_BYTES // 1024} KB, more than the Cell could transfer.",
         log_x=True,
         log_y=True,
-        notes=(f"{found.rate} tuples/s per stream as in the paper; one worker of the cell engine, batches of 128.",),
+        notes=(f"{found.rate} tuples/s per stream; one worker of the cell engine, batches of 128.",),
     )

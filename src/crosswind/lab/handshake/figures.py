@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from crosswind.lab.costs import Costs, measure_costs
-from crosswind.lab.figure import Figure, Series, stated
+from crosswind.lab.figure import Figure, Series, stated, windows_of
 from crosswind.lab.handshake import published
 from crosswind.lab.handshake.latency import figure_latency, measure_lateness
 from crosswind.lab.loads import BANDS, PLAIN, Loaded, sustain
@@ -100,16 +100,12 @@ def measure_scaling(setting: Setting) -> Rows:
     workers, costs = setting.workers or _WORKERS, measure_costs("handshake", BANDS)
     measured, simulated = {}, {}
     for window_s in windows:
-        label = _minutes(window_s)
+        label = windows_of(window_s)
         simulated[label] = {count: row_rate(count, window_s, costs, _TICK_S) for count in _counts(setting)}
         if window_s == windows[0] or not setting.quick:  # to fill a row takes its time
             measured[label] = {count: _measured(window_s, BANDS, count, setting) for count in workers}
     streamed = {count: row_rate(count, windows[0], costs, None) for count in _counts(setting)}
     return Rows(measured, simulated, streamed, {"all": costs})
-
-
-def _minutes(seconds: int) -> str:
-    return f"{seconds // 60}-minute windows" if seconds % 60 == 0 else f"{seconds}-second windows"
 
 
 def _line(label: str, points: dict[int, float], source: str) -> Series:
