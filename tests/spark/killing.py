@@ -62,7 +62,7 @@ class Victim:
     def __init__(self, folder: Path, masters: Sequence[str], name: str, settings: Sequence[str] = ()) -> None:
         self.folder, self._name, self._more = folder, name, settings
         self._settings = zip(cycle(masters), cycle(PARTITIONS), cycle(TRIGGERS), strict=False)
-        self._seen: set[int] = set()
+        self._seen: dict[int, str] = {}
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -105,7 +105,7 @@ class Victim:
         if what == DRIVER:
             if self.process.poll() is not None:
                 return False
-            self._seen |= set(descendants(self.process.pid))
+            self._see(descendants(self.process.pid))
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(SECONDS_MAX)
             self.process = self._start()
@@ -118,9 +118,13 @@ class Victim:
             time.sleep(0.02)
         return False
 
+    def _see(self, tree: Sequence[int]) -> None:
+        """Keep processes in mind; a number may be another's later, so it counts with the moment of its start."""
+        self._seen |= {pid: began(pid) for pid in tree}
+
     def _find(self, what: str) -> list[int]:
         tree = descendants(self.process.pid)
-        self._seen |= set(tree)
+        self._see(tree)
         mark = {EXECUTOR: "CoarseGrainedExecutorBackend", WORKER: "spark.daemon"}[what]
         marked = [pid for pid in tree if mark in command(pid)]
         if what == WORKER:  # their parent, the daemon, is not one
@@ -147,12 +151,12 @@ class Victim:
 
     def close(self) -> None:
         """Leave no process behind."""
-        left = self._seen | set(descendants(self.process.pid))
+        self._see(descendants(self.process.pid))
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(SECONDS_MAX)
-        for pid in left:
-            if any(mark in command(pid) for mark in ("pyspark", "org.apache.spark")):
+        for pid, start in self._seen.items():
+            if start and began(pid) == start:
                 kill(pid)
 
 
@@ -205,6 +209,14 @@ def parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return -1
+
+
+def began(pid: int) -> str:
+    """Return when ``pid`` was started, in ticks of the system; empty: it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
 
 
 def command(pid: int) -> str:
@@ -261,10 +273,10 @@ def _kill(name: str, kills: Sequence[str], masters: Sequence[str], settings: Seq
     folder, rounds = Path(tempfile.mkdtemp(prefix="crosswind-killing-")), 2 * len(kills) + 3
     batches = random_batches(rng, rounds)
     feed(folder, batches)
-    began = time.monotonic()
+    start = time.monotonic()
     last = rounds + rng.choice([0, 1])  # the last tuples, or what the watermark does behind them
     happened = run_with_kills(folder, masters, name, kills, rng, last=last, settings=settings)
-    count, seconds = check_output(folder, name, batches), time.monotonic() - began
+    count, seconds = check_output(folder, name, batches), time.monotonic() - start
     shutil.rmtree(folder)  # what fails can be looked at
     what = ", ".join(kills)
     print(f"{name}: {happened} kills ({what}) in {seconds:.0f} s; {count} rows, none lost, none doubled", flush=True)
