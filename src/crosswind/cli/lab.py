@@ -46,7 +46,8 @@ def lab() -> None:
     """Run the papers' experiments again, beside what was published.
 
     Experiments are real runs where this machine can do them; beyond its cores they are simulations from costs that
-    are measured here, and marked so. Plots need the extra: pip install 'crosswind[lab]'.
+    are measured here, and marked so. Verdicts (agrees, differs, not comparable here) are computed from tolerances that
+    are printed with them. Plots need the extra: pip install 'crosswind[lab]'.
     """
 
 
