@@ -45,7 +45,7 @@ class _Subject(NamedTuple):
 @click.option("--hurry", is_flag=True, help="Results are wanted soon.")
 @click.option("--index", default="auto", show_default=True, help="Plan with this index.")
 @click.option("--layout", default="auto", show_default=True, help="On Spark: hash, range, grid, or a grid such as 2x3.")
-@click.option("--cells", type=click.IntRange(1), help="On Spark: how many cells; this machine's cores if left out.")
+@click.option("--cells", type=click.IntRange(1), help="On Spark: how many cells.")
 @click.option(
     "--source", "--verbose", "-v", "verbose", is_flag=True, help="Also show the code that it is compiled from."
 )

@@ -60,7 +60,7 @@ def explain(
     engine, index, workers, hurry, rate
         As for :func:`crosswind.open`.
     layout, cells
-        As for :func:`crosswind.spark.join`; as many cells as this machine has cores, if left out. With
+        As for :func:`crosswind.spark.join`, on this machine. With
         ``engine="grid"``, sides are those of the grid in this process too.
     verbose : bool
         Show the generated source of the kernels too.
@@ -107,7 +107,7 @@ def explain(
 
 def _layout_lines(plan: Plan, asked: str | tuple[int, ...], cells: int | None) -> list[str]:
     """Say how the pairs are spread over cells on Spark."""
-    chosen = choose_layout(plan, asked, cells, cores=os.cpu_count() or 1)
+    chosen = choose_layout(plan, asked, cells, cores=os.cpu_count() or 1, plenty=True)
     first, *more = describe_layout(chosen, plan)
     return [f"on Spark: {first}", *more]
 

@@ -182,7 +182,7 @@ SPARK = Form(
         Key(
             "layout", "layout", "How pairs are spread: auto, hash, range, grid, or the sides of a grid.", default="auto"
         ),
-        Key("cells", "integer", "How many cells; as many as there are cores if absent."),
+        Key("cells", "integer", "How many cells; if absent, 16 by hash or range, else as many as there are cores."),
         Key("jars", "texts", "Jars to add, or patterns of them."),
         Key("conf", "settings", "Further settings of Spark."),
         Key("log", "text", "A file for what Spark has to say."),

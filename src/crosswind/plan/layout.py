@@ -36,9 +36,11 @@ from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, Rows
 from crosswind.query.types import UNITS_PER_SECOND, Kind
 
-__all__ = ["LAYOUTS", "Layout", "choose_layout", "describe_layout"]
+__all__ = ["LAYOUTS", "PLENTY", "Layout", "choose_layout", "describe_layout"]
 
 LAYOUTS = ("auto", "hash", "range", "grid")
+PLENTY = 16
+"""Cells of a join that is to grow: sixteen in two partitions cost little more than two."""
 _RANGE_WIDTHS = 16
 """Widths of the band in a range: one tuple in so many is copied to a second cell."""
 _ROUTING = 1
@@ -101,7 +103,13 @@ class Layout:
 
 
 def choose_layout(
-    plan: Plan, asked: Any = "auto", cells: int | None = None, *, cores: int = 1, rates: Sequence[float] | None = None
+    plan: Plan,
+    asked: Any = "auto",
+    cells: int | None = None,
+    *,
+    cores: int = 1,
+    rates: Sequence[float] | None = None,
+    plenty: bool = False,
 ) -> Layout:
     """Return the layout of a join.
 
@@ -117,6 +125,9 @@ def choose_layout(
         How many workers there are for the cells.
     rates : sequence of float, optional
         Tuples/s of each unit, or anything proportional to them.
+    plenty : bool
+        Whether there are to be more cells than cores where that copies nothing, and ``cells`` is left out: then the
+        join can grow, and goes on with fewer or more cores than it was begun with.
     """
     units = len(plan.units)
     shape = _shape(asked, cells, units)
@@ -124,7 +135,8 @@ def choose_layout(
     if any(isinstance(stream.window, Rows) for entry in plan.queries for stream in entry.query.streams):
         reason = "a ROWS window counts the tuples of the whole stream, so they stay together"
         return Layout("grid", 1, reason, sides=(1,) * units)
-    found = None if shape is not None or asked == "grid" else _by_value(plan, asked, count)
+    many = max(PLENTY, cores) if plenty and cells is None else count
+    found = None if shape is not None or asked == "grid" else _by_value(plan, asked, many)
     if found is not None:
         return found
     divided, why = _divisible(plan)
