@@ -257,6 +257,18 @@ def test_the_band_join_on_spark_runs(tmp_path, monkeypatch, capsys):
 
 
 @SPARK
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_the_growing_join_on_spark_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    keep_session(monkeypatch)
+    runpy.run_path(str(ROOT / "examples" / "growing_on_spark.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    for part in ("16 cells in 4 partitions", "as many as in one process: True", "the window of 'R' is longer"):
+        assert part in printed
+
+
+@SPARK
 @pytest.mark.timeout(900)
 def test_the_trades_example_runs(shell, tmp_path):
     folder = tmp_path / "trades_and_quotes"

@@ -11,10 +11,13 @@ import pytest
 import crosswind as cw
 from crosswind.io.checksum import unseal
 from tests.golden import FOLDER, ON_SPARK, QUERIES, batch, feed, make_simulation, open_golden, rows_of, streams
+from tests.golden.checkpoint import CHECKPOINTS
 from tests.spark.simulation import Committed
 
 NOW, STATE_NOW = 2, 4
 """The formats that this version writes: of snapshots, and of the state of cells on Spark."""
+
+KEPT_CHECKPOINTS = [("inner", 2), *((name, number) for number in range(3, STATE_NOW + 1) for name in CHECKPOINTS)]
 
 
 def snapshot(number: int, name: str) -> bytes:
@@ -25,7 +28,8 @@ def test_every_format_up_to_the_present_one_is_kept():
     kept = {str(path.relative_to(FOLDER)) for path in FOLDER.glob("format-*/*")}
     snapshots = {f"format-{number}/{name}.snapshot" for name in QUERIES for number in range(1, NOW + 1)}
     states = {f"format-{number}/{name}.state.json" for name in ON_SPARK for number in range(1, STATE_NOW + 1)}
-    assert kept == snapshots | states
+    checkpoints = {f"format-{number}/{name}.checkpoint.zip" for name, number in KEPT_CHECKPOINTS}
+    assert kept == snapshots | states | checkpoints
 
 
 @pytest.mark.parametrize("name", QUERIES)

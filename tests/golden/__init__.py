@@ -1,8 +1,8 @@
-"""What joins wrote that were written by other versions: ``format-N`` holds the snapshots and cell states of format N.
+"""What joins wrote that were written by other versions: ``format-N`` holds what was written in format N.
 
-``python -m tests.golden snapshots N`` (or ``states N``) writes them, once, with the version whose format is N; they are
-never written again. What is restored from them must give what a join gives that was never interrupted, or be refused
-by name.
+These are snapshots, the state of cells on Spark, and whole checkpoints. ``python -m tests.golden snapshots N``, or
+``states N checkpoints N``, writes them, once, with the version whose format is N; they are never written again. What is
+restored from them must give what a join gives that was never interrupted, or be refused by name.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
-"""Write what the installed version of Crosswind writes: ``python -m tests.golden snapshots 3``, ``... states 4``."""
+"""Write what this version of Crosswind writes: ``python -m tests.golden snapshots 3 states 4 checkpoints 4``."""
 
 from __future__ import annotations
 
 import base64
 import json
 import sys
+import tempfile
+from pathlib import Path
 
 from tests.golden import FOLDER, ON_SPARK, QUERIES, batch, feed, make_simulation, open_golden
 
 
 def main(what: str, number: int) -> None:
-    """Write snapshots, or states on Spark, into ``format-number``; each have formats of their own."""
+    """Write snapshots, or states or checkpoints on Spark, into ``format-number``."""
     folder = FOLDER / f"format-{number}"
     folder.mkdir(exist_ok=True)
     for name in QUERIES if what == "snapshots" else ():
@@ -26,7 +28,15 @@ def main(what: str, number: int) -> None:
         content = {part: base64.b64encode(data).decode() for part, data in state.items()}
         about = {"watermark": simulation.watermark, "highs": simulation._highs, "content": content}
         (folder / f"{name}.state.json").write_text(json.dumps(about, indent=1) + "\n")
+    if what == "checkpoints":
+        from tests.golden.checkpoint import CHECKPOINTS, write_checkpoint
+        from tests.spark.session import session
+
+        for name in CHECKPOINTS:
+            with tempfile.TemporaryDirectory() as scratch:
+                write_checkpoint(name, folder / f"{name}.checkpoint.zip", Path(scratch), session())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    for what, number in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+        main(what, int(number))

@@ -382,4 +382,12 @@ ENTRIES = [
         "most workers stay without work",
         "test_grid_model.py::test_at_most_a_tenth_of_the_workers_stays_without_work",
     ),
+    Mutant(
+        "plenty-of-copies",
+        "layout.py",
+        "many = max(PLENTY, cores) if plenty and cells is None else count",
+        "many = max(PLENTY, cores) if plenty else count",
+        "a number of cells that was asked for is not taken",
+        ROUTE + "::test_there_are_plenty_of_cells_where_they_copy_nothing",
+    ),
 ]

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 ROUTE = "spark/test_route.py"
 STATE = "spark/test_state.py"
 LATE = "spark/test_late.py"
+REROUTE = "spark/test_reroute.py"
 CELLS = "spark/test_state.py::test_long_runs_with_failures_are_exact"
 MEET = "spark/test_route.py::test_every_pair_meets_in_exactly_one_cell"
 
@@ -527,5 +528,45 @@ ENTRIES = [
         "content = [self.sql, parts, self.layout.identity()]",
         "a restart with another event time takes Spark's watermark for another time",
         f"{STATE}::test_state_of_another_event_time_is_refused",
+    ),
+    Mutant(
+        "carried-from-every-cell",
+        "reroute.py",
+        "mine = np.sort(rows[here & primary])",
+        "mine = np.sort(rows[here])",
+        "a tuple that several cells hold is carried over from each of them: its pairs are doubled",
+        f"{REROUTE}::test_other_cells_hold_what_the_old_ones_held",
+    ),
+    Mutant(
+        "carried-though-over",
+        "reroute.py",
+        "mine = mine[times[mine] >= max(INT64_MIN, watermark - age)]",
+        "mine = mine[times[mine] >= INT64_MIN]",
+        "a tuple that has come out unmatched is carried over and comes out again",
+        f"{REROUTE}::test_other_cells_hold_what_the_old_ones_held",
+    ),
+    Mutant(
+        "carried-without-flags",
+        "reroute.py",
+        "np.ones(len(mine), dtype=np.bool_) if flags is None else flags[mine]",
+        "np.ones(len(mine), dtype=np.bool_)",
+        "no tuple that was carried over comes out unmatched",
+        f"{REROUTE}::test_other_cells_hold_what_the_old_ones_held",
+    ),
+    Mutant(
+        "carried-without-a-timer",
+        "cell.py",
+        "self.timer = manifest.timer = milliseconds + 1",
+        "self.timer = manifest.timer = 2**62",
+        "a cell that was carried over and to which nothing comes is never called again",
+        f"{REROUTE}::test_other_cells_hold_what_the_old_ones_held",
+    ),
+    Mutant(
+        "longer-windows-unsaid",
+        "change.py",
+        "after is None or after > before",
+        "after is None",
+        "a longer window goes on with what the shorter one kept, and nobody says so",
+        f"{REROUTE}::test_what_cannot_be_known_is_named",
     ),
 ]

@@ -27,7 +27,9 @@ from crosswind.spark.dropped import NO_TIME, Dropped
 from crosswind.spark.operator import result_blocks
 from crosswind.spark.pack import Heartbeat, Pack, Unpack
 from crosswind.spark.partition import cell_keys
+from crosswind.spark.reroute import MANIFEST, Reroute, adopted_of, watermark_after
 from crosswind.spark.spec import JoinSpec, result_schema, unit_plan
+from crosswind.spark.state import Manifest
 
 CACHE_BYTES = 64 << 20
 EPOCH, MILLISECOND = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.timedelta(milliseconds=1)
@@ -129,7 +131,7 @@ class Simulation:
         )
         self._workers = [JoinCache(), JoinCache()]
         self._highs = [0] * len(spec.units)
-        self.watermark = 0
+        self.watermark = self.last_watermark = 0
         self.now = Committed({}, {})
         self.results: list[bytes] = []
         self.reports: list[Report] = []
@@ -254,6 +256,33 @@ class Simulation:
                 delay = int(self.spec.delay(unit).split()[0])
                 self._highs[unit] = max(self._highs[unit], (max(times) - EPOCH) // MILLISECOND - delay)
         self.watermark = max(self.watermark, *([min(self._highs)] if self._highs else []))
+
+
+def carried_over(simulation: Simulation, spec: JoinSpec, trouble: Trouble | None = None) -> Simulation:
+    """Return a simulation of ``spec`` that begins with what ``simulation`` holds, as a rescaled checkpoint does."""
+    old, began = simulation.spec, Simulation(spec, simulation._rng, trouble or simulation._trouble)
+    moved: dict[int, list[tuple[int, bytes, bytes]]] = {key: [] for key in began._keys}
+    rows = [
+        {"cell": key, "name": MANIFEST if name == "manifest" else name.removeprefix("block "), "content": content}
+        for key, state in sorted(simulation.now.states.items())
+        for name, content in state.items()
+    ]
+    for batch in Reroute(old, spec)(pa.Table.from_pylist(rows).to_batches(max_chunksize=3) if rows else []):
+        for row in batch.to_pylist():
+            moved[row["cell"]].append((row["unit"], row["block"], row["flags"]))
+    manifests = [Manifest.from_bytes(state["manifest"]) for state in simulation.now.states.values()]
+    passed = watermark_after(old, manifests)
+    for number, (key, parts) in enumerate(moved.items()):
+        store = DictStore()
+        cell = Cell(spec, store, JoinCache(), number)
+        cell.adopt(adopted_of(parts), passed, old.own_watermark(simulation.last_watermark))
+        began.now.states[key] = store.content
+        assert cell.timer is not None
+        began.now.timers[key] = {spec.spark_timer(cell.timer)}
+    shift = old.lag - spec.lag
+    began.watermark = max(1, simulation.watermark + shift) if simulation.watermark else 0
+    began._highs = [high + shift if high else 0 for high in simulation._highs]
+    return began
 
 
 def join_simulated(

@@ -13,7 +13,7 @@ from tests.conftest import SPARK
 pytest.importorskip("pyspark")
 pytestmark = SPARK
 
-MODULES = ("failure", "join", "progress", "session")
+MODULES = ("checkpoint", "failure", "join", "progress", "rescale", "session")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -14,7 +14,7 @@ import pytest
 import crosswind as cw
 from crosswind.plan.layout import Layout, choose_layout, describe_layout
 from crosswind.spark.pack import PACKED_SCHEMA, Pack
-from crosswind.spark.partition import cell_keys, partition_of
+from crosswind.spark.partition import cell_keys, cell_of, partition_of
 from crosswind.spark.route import Router, _range_numbers, _spread
 from crosswind.spark.spec import JoinSpec
 from tests import seeds
@@ -273,6 +273,24 @@ def chosen(where: str, layout: object = "auto", cells: int | None = None, window
 def test_the_layout_follows_the_condition(where, asked, kind, cells):
     _, layout = chosen(where, asked)
     assert (layout.kind, layout.cells) == (kind, cells)
+
+
+@pytest.mark.parametrize(
+    ("where", "asked", "cells", "expected"),
+    [
+        (KEY, "auto", None, 16),
+        (BAND, "auto", None, 16),
+        (BAND, "auto", 3, 3),
+        ("TRUE", "auto", None, 4),
+        (BAND, (2, 3), None, 6),
+    ],
+)
+def test_there_are_plenty_of_cells_where_they_copy_nothing(where, asked, cells, expected):
+    assert chosen(where, asked, cells, plenty=True)[1].cells == expected
+
+
+def test_a_cell_is_known_by_its_key():
+    assert [cell_of(key) for key in cell_keys(100)] == list(range(100))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import click
 from crosswind import __version__
 from crosswind.cli.bench import bench
 from crosswind.cli.check import check
+from crosswind.cli.checkpoint import checkpoint
 from crosswind.cli.completion import completion
 from crosswind.cli.demo import demo
 from crosswind.cli.explain import explain
@@ -83,7 +84,7 @@ def crosswind() -> None:
     """Exact window joins over live streams, for any predicate."""
 
 
-for command in (bench, check, completion, demo, explain, init, lab, run, schema):
+for command in (bench, check, checkpoint, completion, demo, explain, init, lab, run, schema):
     crosswind.add_command(command)
 
 

@@ -9,19 +9,24 @@ rooms; result blocks are unpacked to rows. Counters travel with the result block
 
 from __future__ import annotations
 
+from crosswind.spark.checkpoint import Checkpoint, checkpoint
 from crosswind.spark.failure import error_of, wait
 from crosswind.spark.join import explain, join
 from crosswind.spark.progress import Listener, Progress, progress_of
+from crosswind.spark.rescale import rescale
 from crosswind.spark.session import local_checkpoints, settings
 
 __all__ = [
+    "Checkpoint",
     "Listener",
     "Progress",
+    "checkpoint",
     "error_of",
     "explain",
     "join",
     "local_checkpoints",
     "progress_of",
+    "rescale",
     "settings",
     "wait",
 ]

@@ -26,7 +26,7 @@ from crosswind.spark.spec import JoinSpec, by_query
 from crosswind.spark.state import BlockEntry, CellState, Manifest, Store, compaction, no_order
 from crosswind.window.vector import take_rows
 
-__all__ = ["Arrival", "Cell", "Found", "Report"]
+__all__ = ["Adopted", "Arrival", "Cell", "Found", "Report"]
 
 Found = tuple[str, pa.Table]
 """Results, and the name of their query (with one query: nothing)."""
@@ -44,6 +44,15 @@ class Arrival:
     unit: int
     primary: bool
     batch: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """Tuples of ``unit`` that waited in a cell of another join; ``matched``: which have found a partner."""
+
+    unit: int
+    batch: pa.RecordBatch
+    matched: npt.NDArray[np.bool_]
 
 
 @dataclass
@@ -95,7 +104,7 @@ class Cell:
         self, spec: JoinSpec, store: Store, cache: JoinCache, number: int = 0, *, hears_all: bool = False
     ) -> None:
         self._spec, self._store, self._cache = spec, store, cache
-        self._hears_all = hears_all
+        self._hears_all, self._is_first = hears_all, number == 0
         self._state = CellState(store, number)
         self._ages: tuple[int | None, ...] = ()
         self.is_idle = False
@@ -139,10 +148,39 @@ class Cell:
         self.set_aside = sum(stats.rejected.values()) - known
         manifest.window_tuples = sum(stats.window_tuples.values()) + stats.held
         self._write(manifest, cached, taken, milliseconds)
+        if self._is_first and report.cache_misses:
+            self._state.keep_definition(spec.definition)
         report.state_ms += _since(began)
         cached.nbytes = stats.bytes_held
         self._cache.put(manifest.origin, cached, spec.cache_bytes)
         self._tell(report, manifest, before)
+
+    def adopt(self, adopted: Sequence[Adopted], watermark: int | None, milliseconds: int) -> None:
+        """Begin the state with tuples that waited in cells of another join.
+
+        All that ``watermark``, in ticks, brings out has come out (None: nothing has). The cell asks to be called as
+        soon as the watermark of the join is later than ``milliseconds``.
+        """
+        spec, join = self._spec, self._new_join()
+        units = len(spec.units)
+        origin = uuid.uuid4().hex
+        manifest = Manifest(spec.identity(), self._about(), origin, serials=[0] * units, order=no_order(units))
+        manifest.next_version(uuid.uuid4().hex[:12])
+        manifest.watermark = watermark
+        for part in adopted:
+            stream = spec.plan.units[part.unit].stream
+            times, _ = ticks_of(part.batch.column(stream.time), spec.plan.axis.factors[part.unit], stream.alias)
+            self._add(manifest, part.unit, (1, 1), part.batch, times, 0)
+            manifest.serials[part.unit] = part.batch.num_rows
+        manifest.window_tuples = sum(entry.tuples for entry in manifest.blocks)
+        if join.preserved:
+            flags = [part.matched for part in adopted if part.unit in join.preserved]
+            self._state.replace_flags(manifest, np.concatenate(flags) if flags else np.empty(0, dtype=np.bool_))
+        self.timer = manifest.timer = milliseconds + 1
+        self._store.write_manifest(manifest.to_bytes())
+        if self._is_first:
+            self._state.keep_definition(spec.definition)
+        join.close()
 
     def _tell(self, report: Report, manifest: Manifest, before: tuple[int, int]) -> None:
         """Report what the cell holds; ``before`` are the tuples and bytes that it held."""
@@ -155,7 +193,7 @@ class Cell:
     def _manifest(self, watermark: int) -> Manifest:
         spec = self._spec
         manifest = self._state.manifest()
-        about = f"{spec.layout.kind} layout, {spec.layout.cells} cells, {spec.clock}; {spec.sql}"
+        about = self._about()
         if manifest is None and self._hears_all and watermark > INT64_MIN:
             raise SnapshotError(
                 "the checkpoint has a watermark, but the first cell of this join finds no state in it. "
@@ -171,10 +209,14 @@ class Cell:
                 "the checkpoint belongs to another join: its query, its schemas, its layout or its event time differ.\n"
                 f"  checkpoint: {manifest.about}\n"
                 f"  this join:  {about}\n"
-                "Restart with the query, layout=, cells= and event_time= it was made with, or with a new "
-                "checkpointLocation."
+                "Restart with the query, layout=, cells= and event_time= it was made with, make this checkpoint one of "
+                "this join with crosswind.spark.rescale, or take a new checkpointLocation."
             )
         return manifest
+
+    def _about(self) -> str:
+        spec = self._spec
+        return f"{spec.layout.kind} layout, {spec.layout.cells} cells, {spec.clock}; {spec.sql}"
 
     def _open(self, manifest: Manifest, report: Report) -> CachedJoin:
         """Return a join whose windows hold what the state holds."""

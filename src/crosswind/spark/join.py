@@ -18,8 +18,9 @@ from crosswind.plan.explain import describe
 from crosswind.plan.explanation import Explanation
 from crosswind.plan.layout import choose_layout, describe_layout
 from crosswind.query.tree import Column
+from crosswind.spark.definition import Definition, spec_of
 from crosswind.spark.dropped import check_late, late_type
-from crosswind.spark.event_time import AUTO, DELAY, EventTime, event_time_of, marked, own_delay
+from crosswind.spark.event_time import AUTO, DELAY, EventTime, marked, own_delay
 from crosswind.spark.operator import OUTPUT, CellProcessor
 from crosswind.spark.pack import PACKED, Heartbeat, Pack, Unpack
 from crosswind.spark.partition import cell_keys
@@ -76,7 +77,8 @@ def join(
         How pairs are spread over cells: ``auto``, ``hash``, ``range``, ``grid``, or the sides of
         a grid, one a stream. Every layout gives the same rows.
     cells : int, optional
-        How many cells; as many as there are cores, if left out.
+        How many cells. If left out: by hash or range 16, or as many as there are cores if these are more; in a grid,
+        and with static frames, as many as there are cores.
     index : str
         As for :func:`crosswind.open`.
     cache_mb : int
@@ -195,19 +197,28 @@ def _spec(
         source: own_delay(frames[source], unit.stream.time, source) if streaming else None
         for unit, source in zip(plan.units, sources, strict=True)
     }
-    fixed = [source for source, delay in own.items() if delay is not None]
-    carried = event_time_of(plan, event_time, [unit.stream.time for unit in plan.units], fixed=fixed)
     cores = cores_of(spark)
-    chosen = choose_layout(plan, layout, cells, cores=cores)
+    chosen = choose_layout(plan, layout, cells, cores=cores, plenty=streaming)
     if sample is not None:
         tables = _samples(sample, schemas)
         by_unit = {unit: tables[source] for unit, source in enumerate(sources) if source in tables}
         chosen = with_hot_places(plan, chosen, by_unit, cores)
-    spec = JoinSpec(
-        plan, chosen, sources, (0,) * len(sources), index, cache_mb << 20, not isinstance(query, str), 0, bool(fixed)
+    definition = Definition(
+        query if isinstance(query, str) else dict(query),
+        schemas,
+        {source: unit.stream.time for unit, source in zip(plan.units, sources, strict=True)},
+        own,
+        event_time,
+        layout if isinstance(layout, str) else tuple(layout),
+        chosen.cells,
+        chosen.hot,
+        chosen.hot_sides,
+        index,
+        cache_mb << 20,
     )
-    if streaming and carried is not None and not fixed:
-        spec = spec.with_lag(carried.lag)
+    spec, carried = spec_of(definition, plan, sources, chosen)
+    if not streaming:
+        spec = replace(spec, lag=0)
     spec = replace(spec, lateness=_lateness(spec, lateness, own, schemas))
     return spec, carried, streaming, spark
 

@@ -7,7 +7,7 @@ settings of a session: a query that is restarted with others finds its state.
 
 from __future__ import annotations
 
-__all__ = ["cell_keys", "partition_of"]
+__all__ = ["cell_keys", "cell_of", "partition_of"]
 
 _WORD = 0xFFFFFFFF
 _SEED = 42
@@ -20,11 +20,21 @@ _MIXED_1, _MIXED_2 = 0x85EBCA6B, 0xC2B2AE35
 
 def partition_of(key: int, partitions: int) -> int:
     """Return the partition of ``partitions`` into which Spark puts the 32-bit integer ``key``."""
+    return _signed(_hashed(key)) % partitions
+
+
+def cell_of(key: int) -> int:
+    """Return the number of the cell whose key is ``key``."""
+    return _hashed(key)
+
+
+def _hashed(key: int) -> int:
+    """Return Spark's hash of the 32-bit integer ``key``: murmur3."""
     k = _rotated(key * _FIRST & _WORD, 15) * _SECOND & _WORD
     h = (_rotated(_SEED ^ k, 13) * _TIMES + _PLUS & _WORD) ^ _BYTES
     h = (h ^ h >> 16) * _MIXED_1 & _WORD
     h = (h ^ h >> 13) * _MIXED_2 & _WORD
-    return _signed(h ^ h >> 16) % partitions
+    return h ^ h >> 16
 
 
 def cell_keys(cells: int) -> tuple[int, ...]:

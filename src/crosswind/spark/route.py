@@ -137,6 +137,12 @@ class Router:
     def _batch(self, arrays: Mapping[str, pa.Array]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(list(arrays.values()), schema=self.schema)
 
+    def cells_of(self, table: pa.Table) -> tuple[_Ints, _Ints, npt.NDArray[np.bool_]]:
+        """Return rows of ``table``, whose times are known, their cells, and which of these is a row's first."""
+        arrays = read_columns(table, self._stream.schema, self.columns, self._stream.alias)
+        ticks, _ = ticks_of(arrays[self._stream.time], self._factor, self._stream.alias)
+        return self._places(arrays, ticks)
+
     def _places(self, arrays: Mapping[str, pa.Array], ticks: _Ints) -> tuple[_Ints, _Ints, npt.NDArray[np.bool_]]:
         """Return rows, their cells, and which of these is a row's first; rows that join nothing are missing."""
         layout = self._layout

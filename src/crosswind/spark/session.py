@@ -97,9 +97,10 @@ def check_stateful(spark: Any, cells: int) -> None:
         )
     partitions = int(spark.conf.get(_PARTITIONS))
     if partitions > max(16, 4 * cells):
+        few = min(cells, cores_of(spark))
         warnings.warn(
             f"{_PARTITIONS} is {partitions}, but the join has {cells} cells: every micro-batch runs {partitions} "
-            f'tasks, most of them empty. Before the query starts, type spark.conf.set("{_PARTITIONS}", {cells}).',
+            f'tasks, most of them empty. Before the query starts, type spark.conf.set("{_PARTITIONS}", {few}).',
             CrosswindWarning,
             stacklevel=3,
         )

@@ -34,7 +34,8 @@ class JoinSpec:
     ``lag``: milliseconds that Spark's watermark is behind that of the join. ``by_previous``: late is what is not
     newer than the watermark of the micro-batch before (see :mod:`crosswind.spark.event_time`). ``late``: the column of
     the output for tuples that are dropped, which then travel with all their columns (None: they are only counted).
-    ``name`` is what the Spark UI and ``explain`` call the join.
+    ``name`` is what the Spark UI and ``explain`` call the join. ``definition`` is kept in the checkpoint, for those who
+    look into it.
     """
 
     plan: Plan
@@ -48,6 +49,7 @@ class JoinSpec:
     by_previous: bool = False
     late: str | None = None
     name: str = ""
+    definition: str = ""
 
     @property
     def title(self) -> str:

@@ -25,11 +25,13 @@ from crosswind.io.blocks import BLOCK_BYTES, read_block, write_block
 from crosswind.io.checksum import DamageError, OtherFormatError, digest_of, seal, unseal
 from crosswind.window.arrival import Order
 
-__all__ = ["BlockEntry", "CellState", "Manifest", "Store", "compaction", "no_order"]
+__all__ = ["DEFINITION", "BlockEntry", "CellState", "Manifest", "Store", "compaction", "no_order"]
 
 _FORMAT = 4
 """1 had no checksums; 2 kept snapshots of outer joins, and knew no lag of the watermark; 3 kept snapshots of ROWS
 windows."""
+DEFINITION = "definition"
+"""The name under which the first cell keeps what the join is made of, beside its blocks."""
 _FAN_IN = 8
 """Blocks of about one size that are put together into one."""
 _HISTORY = 64
@@ -116,6 +118,11 @@ class Manifest:
     def nbytes(self) -> int:
         """Bytes of all blocks and flags."""
         return self.flags_bytes + sum(entry.size for entry in self.blocks)
+
+    def parts(self) -> dict[str, int]:
+        """Return what the state holds beside the manifest: names and bytes."""
+        named = {entry.name: entry.size for entry in self.blocks}
+        return named | ({self.flags: self.flags_bytes} if self.flags else {})
 
     def to_bytes(self) -> bytes:
         """Return the manifest as bytes."""
@@ -259,6 +266,15 @@ class CellState:
         if len(data) != (count + 7) // 8:
             raise self.damage("what has matched", f"{len(data)} bytes are not a bit for each of {count} tuples")
         return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=count).astype(np.bool_)
+
+    def keep_definition(self, text: str) -> None:
+        """Keep what the join is made of, for those who look into the checkpoint; nothing is computed from it."""
+        data, known = text.encode(), self._store.read(DEFINITION)
+        if known == data or not text:
+            return
+        if known is not None:
+            self._store.remove(DEFINITION)
+        self._store.write(DEFINITION, data)
 
     def _bytes(self, what: str, name: str) -> bytes:
         data = self._store.read(name)
