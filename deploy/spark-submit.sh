@@ -2,7 +2,7 @@
 # Runs a job on a cluster that has Spark but not Crosswind: packs this Python environment and sends it along.
 #   deploy/spark-submit.sh --master yarn --cells 64 JOB.toml [options of spark-submit ...]
 # Needs spark-submit on the PATH, and in the environment crosswind[spark] and venv-pack (pip install venv-pack). PySpark is
-# not sent along: executors have that of the cluster, and another one beside it would be 300 MB for nothing, or in its way.
+# not sent along: executors have that of the cluster, and another one beside it would be 490 MB for nothing, or in its way.
 set -euo pipefail
 
 master=yarn cells='' job='' more=()
@@ -31,7 +31,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 archive=$(mktemp -d)/environment.tar.gz
 trap 'rm -rf "$(dirname "$archive")" environment' EXIT
 venv-pack --quiet --output "$archive" \
-    --exclude '*/site-packages/pyspark/*' --exclude '*/site-packages/pyspark-*' --exclude '*/site-packages/py4j*'
+    --exclude '*/site-packages/pyspark/*' --exclude '*/site-packages/pyspark-*' --exclude '*/site-packages/py4j*' \
+    --exclude 'bin/*spark*'
 # Spark's driver starts Python too, under the name that it has on the executors: a link serves here.
 if [ -e environment ]; then
     trap 'rm -rf "$(dirname "$archive")"' EXIT

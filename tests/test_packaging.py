@@ -112,6 +112,7 @@ def test_spark_submit_sends_no_pyspark(tmp_path):
         f"{packages}/pyspark/jars/spark-sql_2.13-4.3.0.jar": False,
         f"{packages}/pyspark-4.3.0.dist-info/METADATA": False,
         f"{packages}/py4j/java_gateway.py": False,
+        "bin/spark-submit": False,
         f"{packages}/crosswind/spark/daemon.py": True,
         f"{packages}/pyarrow/lib.so": True,
         "bin/python": True,

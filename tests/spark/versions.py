@@ -248,6 +248,7 @@ def session(folder: Path, connect: bool, with_delta: bool = False) -> Any:
             "spark.jars.packages": f"io.delta:delta-spark_{minor}_2.13:{DELTA_VERSION}",
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.databricks.delta.snapshotPartitions": "1",  # not 50 tasks per commit
         }
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
