@@ -90,11 +90,13 @@ class Victim:
 
     def wait_for_batch(self, after: int) -> bool:
         """Wait until a micro-batch later than ``after`` is at work; False: the driver has ended."""
-        deadline = time.monotonic() + SECONDS_MAX
+        deadline, seen = time.monotonic() + SECONDS_MAX, (0, 0)
         while time.monotonic() < deadline:
             planned, committed = self.batches()
             if planned > max(committed, after):
                 return True
+            if (planned, committed) != seen:
+                deadline, seen = time.monotonic() + SECONDS_MAX, (planned, committed)
             if self.process.poll() is not None:
                 return False
             time.sleep(0.02)
