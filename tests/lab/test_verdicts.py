@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from crosswind.lab import setting
 from crosswind.lab.beyond import figures as beyond
 from crosswind.lab.celljoin import figures as celljoin
 from crosswind.lab.dpjoin import figures as dpjoin
@@ -189,6 +190,16 @@ def test_what_others_do_is_counted(monkeypatch):
     assert others.cores() == 1.5
     clock["busy"] = None
     assert others.cores() is None
+    clock["busy"] = 10.0
+    soon = Others()
+    clock.update(busy=10.1, now=2.1)
+    assert soon.cores() is None  # hundredths of a second tell nothing of a tenth
+
+
+def test_a_figure_of_what_was_measured_before_is_as_noisy_as_that_was(monkeypatch):
+    monkeypatch.setattr(setting, "_busiest", [])
+    assert setting._most(None) is None
+    assert [setting._most(value) for value in (0.1, 0.7, None, 0.2)] == [0.1, 0.7, 0.7, 0.7]
 
 
 def test_the_settings_of_a_run_are_those_of_the_command_line():

@@ -9,6 +9,8 @@ from pathlib import Path
 __all__ = ["Others"]
 
 _STAT = Path("/proc/stat")
+_SHORTEST_S = 0.5
+"""Linux counts hundredths of a second: a shorter time tells nothing."""
 
 
 class Others:
@@ -22,9 +24,9 @@ class Others:
         self._began, self._busy, self._own = time.monotonic(), _busy_s(), _own_s()
 
     def cores(self) -> float | None:
-        """Return the mean number of cores that others have kept busy; None where the system does not tell."""
+        """Return the mean number of cores that others kept busy; None where the system does not tell, or too soon."""
         busy, passed = _busy_s(), time.monotonic() - self._began
-        if busy is None or self._busy is None or passed <= 0:
+        if busy is None or self._busy is None or passed < _SHORTEST_S:
             return None
         return max(0.0, (busy - self._busy) - (_own_s() - self._own)) / passed
 

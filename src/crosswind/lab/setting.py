@@ -117,7 +117,6 @@ _busiest: list[float] = []
 
 def _most(others: float | None) -> float | None:
     """Return the most that others were busy so far: a figure may use what was measured for an earlier one."""
-    if others is None:
-        return None
-    _busiest.append(others)
-    return max(_busiest)
+    if others is not None:
+        _busiest.append(others)
+    return max(_busiest, default=None)
