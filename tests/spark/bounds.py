@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import crosswind as cw
 from tests.conftest import KERNEL_CACHE, ROOT, use_kernel_cache
-from tests.spark.killing import command, descendants, resident_mb
+from tests.spark.killing import DAEMON, command, descendants, resident_mb
 from tests.spark.session import options
 
 JVM_MEMORY = "1g"
@@ -145,7 +145,7 @@ def measure(name: str, load: Load, folder: Path) -> Outcome:
             tree = descendants(process.pid)
             java = [pid for pid in tree if "org.apache.spark" in command(pid)]
             jvm = max(jvm, resident_mb(java))
-            workers = max(workers, resident_mb([pid for pid in tree if "spark.daemon" in command(pid)]))
+            workers = max(workers, resident_mb([pid for pid in tree if DAEMON in command(pid)]))
             time.sleep(0.5)
     if process.poll() is None:
         process.kill()

@@ -27,6 +27,9 @@ from tests.spark.frames import Feed, written
 from tests.spark.pipelines import PIPELINES, SCHEMA, expected, random_batches, rows
 
 DRIVER, EXECUTOR, WORKER = "driver", "executor", "worker"
+DAEMON = "-m crosswind.spark.daemon"
+"""In the command of a worker and of the daemon that forks it. Without ``-m`` it is in that of the JVM, too, and of what
+the JVM is about to start."""
 LOCAL = ("local[2,4]", "local[1,4]", "local[3,4]")
 """Some cores, other ones at every start; a task may fail four times."""
 CLUSTER = ("local-cluster[2,1,1024]",)
@@ -127,7 +130,7 @@ class Victim:
     def _find(self, what: str) -> list[int]:
         tree = descendants(self.process.pid)
         self._see(tree)
-        mark = {EXECUTOR: "CoarseGrainedExecutorBackend", WORKER: "spark.daemon"}[what]
+        mark = {EXECUTOR: "CoarseGrainedExecutorBackend", WORKER: DAEMON}[what]
         marked = [pid for pid in tree if mark in command(pid)]
         if what == WORKER:  # their parent, the daemon, is not one
             marked = [pid for pid in marked if parent(pid) in marked]

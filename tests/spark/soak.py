@@ -28,7 +28,7 @@ from pyspark.sql import functions as sf
 
 import crosswind as cw
 from tests.conftest import KERNEL_CACHE, ROOT, use_kernel_cache
-from tests.spark.killing import command, descendants, kill, parent, resident_mb
+from tests.spark.killing import DAEMON, command, descendants, kill, parent, resident_mb
 from tests.spark.session import options
 
 MODULUS, BAND = 100_003, 15
@@ -64,7 +64,7 @@ def source(spark: SparkSession, name: str, rate: int) -> DataFrame:
 
 def workers(pids: Sequence[int]) -> list[int]:
     """Return the Python workers among ``pids``; their parent, the daemon, is not one."""
-    found = [pid for pid in pids if "spark.daemon" in command(pid)]
+    found = [pid for pid in pids if DAEMON in command(pid)]
     return [pid for pid in found if parent(pid) in found]
 
 
