@@ -32,6 +32,15 @@ def counts_of(joined: DataFrame, spark: SparkSession, folder: Path) -> list[int]
     return sorted(row[0] for row in spark.read.schema(counts.schema).parquet(str(folder / "counts")).collect())
 
 
+def rescaled(checkpoint: Path) -> list[int]:
+    """Return the partitions and cells of one made from ``checkpoint``, and what it holds."""
+    before = cw.spark.checkpoint(checkpoint)
+    copied = cw.spark.rescale(checkpoint, partitions=3, to=checkpoint.with_name("copied"))
+    assert [cell.tuples for cell in copied.joins[0].cells] == [cell.tuples for cell in before.joins[0].cells]
+    made = cw.spark.rescale(checkpoint.with_name("copied"), layout=(1, 4), to=checkpoint.with_name("rescaled"))
+    return [made.partitions, len(made.joins[0].cells), made.joins[0].tuples]
+
+
 def main(folder: Path) -> None:
     """Join ``in-R`` and ``in-S``, static and streaming, and print both results and an error."""
     spark = SparkSession.builder.remote("local[2]").config(map=options(folder / "scratch")).getOrCreate()
@@ -50,6 +59,7 @@ def main(folder: Path) -> None:
     done["streaming"] = sorted(map(list, spark.read.schema(joined.schema).parquet(str(folder / "out")).collect()))
     counted = [cw.spark.progress_of(entry) for entry in query.recentProgress]
     done["results"] = sum(entry.results for entry in counted if entry is not None)
+    done["rescaled"] = rescaled(folder / "checkpoint")
     done["counts"] = counts_of(joined_in_time(streams), spark, folder)
     wrong = "SELECT R.x FROM R [RANGE 10], S [RANGE 10] WHERE (R.x + S.x + 9223372036854775800) * 1 > 0"
     try:

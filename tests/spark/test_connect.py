@@ -40,5 +40,8 @@ def test_joins_run_over_spark_connect(tmp_path):
     assert told["static"] == expected
     assert told["streaming"] == expected
     assert told["results"] == len(expected)
+    partitions, cells, tuples = told["rescaled"]
+    assert (partitions, cells) == (3, 4)
+    assert tuples > 0
     assert told["counts"] == [29], "results of the first ten seconds; the others may still come"
     assert told["error"] == "ArithmeticOverflowError"
