@@ -30,7 +30,8 @@ crosswind check --engine spark "$job"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 archive=$(mktemp -d)/environment.tar.gz
 trap 'rm -rf "$(dirname "$archive")" environment' EXIT
-venv-pack --quiet --output "$archive" \
+prefix=$(python -c 'import sys; print(sys.prefix)')
+venv-pack --quiet --prefix "$prefix" --output "$archive" \
     --exclude '*/site-packages/pyspark/*' --exclude '*/site-packages/pyspark-*' --exclude '*/site-packages/py4j*' \
     --exclude 'bin/*spark*'
 # Spark's driver starts Python too, under the name that it has on the executors: a link serves here.
@@ -39,7 +40,7 @@ if [ -e environment ]; then
     echo "spark-submit.sh: there is an 'environment' in $PWD, a name that is needed for the workers' Python; run this elsewhere" >&2
     exit 1
 fi
-ln -s "$(python -c 'import sys; print(sys.prefix)')" environment
+ln -s "$prefix" environment
 
 settings=$(python -c 'import sys; from crosswind.spark import settings
 for pair in settings(int(sys.argv[1]) if sys.argv[1] else None).items(): print("=".join(pair))' "$cells")
