@@ -122,7 +122,8 @@ def _lines(join: JoinContent) -> list[str]:
     ]
     if not join.cells:
         return lines
-    lines.append(f"holds        {join.tuples:,} tuples, {join.nbytes:,} bytes, in {len(join.cells)} cells")
+    count = f"{len(join.cells)} cell{'' if len(join.cells) == 1 else 's'}"
+    lines.append(f"holds        {join.tuples:,} tuples, {join.nbytes:,} bytes, in {count}")
     lines.append(f"{'cell':>6} {'partition':>9} {'tuples':>12} {'blocks':>7} {'bytes':>14}  watermark")
     for cell in join.cells:
         shown = _ticks(cell.watermark, join.definition)
