@@ -133,6 +133,11 @@ LAYOUTS = {
 }
 
 
+def named(asked: dict) -> str:
+    """Return the name of a query, the same in every process."""
+    return f"{asked['kind']} {asked['on']} {'-'.join(asked['windows'])}".replace(" ", "_")
+
+
 @pytest.mark.parametrize("kind", ["inner", "left", "semi", "anti"])
 @pytest.mark.parametrize("change", ["range 4>range 16", "range 16>range 4", "grid>range 4", "range 4>grid", "grid>one"])
 def test_other_cells_hold_what_the_old_ones_held(change, kind):
@@ -164,7 +169,7 @@ def test_keys_go_to_other_cells(kind):
         (BAND | {"kind": "left"}, SHORTER | {"kind": "left"}),
         (BAND | {"kind": "left"}, FILTERED | {"kind": "left"}),
     ],
-    ids=lambda asked: f"{asked['kind']} {asked['on']} {asked['windows'][0]}".replace(" ", "_"),
+    ids=named,
 )
 def test_another_query_goes_on_where_the_old_one_was(before, after):
     carried(before, after, {"cells": 4}, {"cells": 3}, f"{before['on']} {after['on']}")
@@ -194,7 +199,7 @@ def spec_of(asked: dict, **options: Any) -> Any:
         (BAND | {"on": "R.x = S.x"}, BAND | {"on": "coalesce(R.x, 0) = S.x"}, ["no value of R.x"]),
         (SMALL, BAND | {"on": "abs(R.x - S.x) <= 3 AND R.y < S.y"}, ["'R': 'y' was not kept", "'S': 'y' was not kept"]),
     ],
-    ids=str,
+    ids=lambda given: named(given) if isinstance(given, dict) else " and ".join(given),
 )
 def test_what_cannot_be_known_is_named(before, after, words):
     gaps = gaps_of(spec_of(before), spec_of(after))

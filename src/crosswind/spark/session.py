@@ -40,7 +40,7 @@ def settings(cells: int | None = None, *, preload: bool = True) -> dict[str, str
     preload : bool
         Whether Python workers are forked with Crosswind and what it needs already loaded
         (:mod:`crosswind.spark.daemon`), which saves each of them seconds. Say ``False``
-        where Crosswind is not installed on the executors but sent to them (``--py-files``).
+        where a platform has a daemon of its own.
 
     Examples
     --------
