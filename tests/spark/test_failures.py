@@ -124,6 +124,7 @@ def test_a_full_disk_is_named_and_the_query_goes_on_when_there_is_room(tmp_path)
 
 
 @SPARK
+@pytest.mark.long
 def test_state_that_is_gone_is_named(tmp_path):
     feeds = fed(tmp_path)
     run_to_end(joined(feeds), tmp_path)
@@ -139,6 +140,7 @@ def test_state_that_is_gone_is_named(tmp_path):
 
 
 @SPARK
+@pytest.mark.long
 def test_a_worker_that_is_killed_is_named(tmp_path):
     """The session of the tests gives a task one attempt, so one lost worker ends the query."""
     feeds = fed(tmp_path, rounds=60, rows=5)

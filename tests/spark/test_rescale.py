@@ -119,7 +119,8 @@ def test_two_eight_two_partitions_with_a_running_source(tmp_path, kind):
 
 
 @pytest.mark.usefixtures("without_tool")
-@pytest.mark.parametrize("kind", ["LEFT JOIN", pytest.param(",", marks=LONG)])
+@LONG
+@pytest.mark.parametrize("kind", ["LEFT JOIN", ","])
 def test_partitions_change_without_sparks_own_tool(tmp_path, kind):
     stage = Stage(tmp_path, f"copied {kind}", 4)
     live = with_cells(8, kind)
@@ -134,7 +135,7 @@ def test_partitions_change_without_sparks_own_tool(tmp_path, kind):
     assert stage.found() == stage.expected(kind)
 
 
-@pytest.mark.parametrize("kind", [",", "LEFT JOIN"])
+@pytest.mark.parametrize("kind", ["LEFT JOIN", pytest.param(",", marks=LONG)])
 def test_four_cells_become_sixteen_with_a_running_source(tmp_path, kind):
     stage = Stage(tmp_path, f"cells {kind}", 4)
     stage.run(with_cells(4, kind), 2)
@@ -176,6 +177,7 @@ def test_joins_one_after_the_other_change_one_by_one(tmp_path):
     assert stage.found() == rows(twice_by_spark(stage.static()).toArrow())
 
 
+@LONG
 def test_a_query_with_shorter_windows_goes_on_and_one_with_longer_windows_is_refused(tmp_path):
     """Event time lags by the window of R, so Spark's watermark moves with it."""
     stage = Stage(tmp_path, "windows", 4)

@@ -190,11 +190,13 @@ def report(papers: tuple[str, ...], quick: bool, out: Path, as_json: bool) -> No
 
 @lab.command()
 @click.argument("papers", nargs=-1)
-def cite(papers: tuple[str, ...]) -> None:
+@_json
+def cite(papers: tuple[str, ...], as_json: bool) -> None:
     """Print the papers as BibTeX, all of them or some PAPERS."""
     from crosswind.lab.citations import cite as entries
 
-    click.echo(entries(papers))
+    made = entries(papers)
+    click.echo(json_module.dumps({"bibtex": made}) if as_json else made)
 
 
 @lab.command()
