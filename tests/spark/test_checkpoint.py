@@ -171,3 +171,39 @@ def test_a_draft_takes_its_place_only_when_it_is_whole(tmp_path):
         Draft(source, tmp_path / "third")
     with pytest.raises(cw.InputError, match=r"in another file system|cannot be opened"):
         Draft(source, "hdfs://nowhere/third")
+
+
+@pytest.mark.parametrize("moved", [0, 1, 2], ids=["before the first rename", "between", "after the second"])
+def test_an_interrupt_while_a_draft_takes_its_place_leaves_a_checkpoint(tmp_path, monkeypatch, moved):
+    """Ctrl-C may fall anywhere: there is always a whole checkpoint under the name that the query knows."""
+    checkpoint = tmp_path / "checkpoint"
+    for part in ("offsets/0", "commits/0"):
+        (checkpoint / part).parent.mkdir(parents=True)
+        (checkpoint / part).write_text('v1\n{"conf": {}, "nextBatchWatermarkMs": 50}')
+    source = CheckpointFolder(checkpoint)
+    done: list[int] = []
+
+    class Interrupted:
+        """A file system whose user is impatient."""
+
+        def __getattr__(self, name):
+            return getattr(source.files, name)
+
+        def move(self, before, after):
+            if len(done) == moved:
+                done.append(0)
+                raise KeyboardInterrupt
+            source.files.move(before, after)
+            done.append(0)
+            if len(done) == moved == 2:
+                done.append(0)
+                raise KeyboardInterrupt
+
+    draft = Draft(source)
+    monkeypatch.setattr(draft, "_files", Interrupted())
+    draft.__enter__().copy()
+    draft.lag(0, -20)
+    with pytest.raises(KeyboardInterrupt):
+        draft.__exit__(None, None, None)
+    assert CheckpointFolder(checkpoint).commit(0)["nextBatchWatermarkMs"] == (30 if moved == 2 else 50)
+    assert not list(tmp_path.glob("*.part"))

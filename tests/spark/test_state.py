@@ -13,7 +13,7 @@ import pytest
 
 import crosswind as cw
 from crosswind.io.blocks import concat_batches, read_block, write_block
-from crosswind.io.checksum import seal, unseal
+from crosswind.io.checksum import DamageError, digest_of, seal, unseal
 from crosswind.spark.cache import CachedJoin, JoinCache
 from crosswind.spark.cell import Arrival, Cell, Report
 from crosswind.spark.pack import Pack
@@ -797,3 +797,18 @@ def test_flags_that_are_damaged_are_refused():
         broken = DictStore({**store.content, name: damaged})
         with pytest.raises(cw.SnapshotError, match=r"cell 0: what has matched .*is damaged"):
             feed(Cell(spec, broken, JoinCache()), S=batch((1, 7)))
+
+
+def test_what_is_sealed_and_makes_no_sense_is_refused():
+    """Checksums match, as after a fault of the writer: it is an error with a name, none of zlib's or Python's."""
+    spec, store = make_spec("SELECT R.x FROM R [RANGE 9] LEFT JOIN S [RANGE 9] ON R.x = S.x", SCHEMAS), DictStore()
+    feed(Cell(spec, store, JoinCache()), R=batch((1, 5), (2, 6)))
+    manifest = Manifest.from_bytes(store.read_manifest())
+    store.remove(manifest.flags)
+    store.write(manifest.flags, b"not compressed")
+    manifest.flags_bytes, manifest.flags_checksum = 14, digest_of(b"not compressed")
+    store.write_manifest(manifest.to_bytes())
+    with pytest.raises(cw.SnapshotError, match=r"cell 0: what has matched .*is damaged"):
+        feed(Cell(spec, store, JoinCache()), S=batch((1, 7)))
+    with pytest.raises(DamageError, match="its fields are not those of a manifest"):
+        Manifest.from_bytes(seal(3, {"snapshot": []}))

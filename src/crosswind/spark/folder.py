@@ -162,7 +162,7 @@ class Draft:
         self._before = f"{source.root}.before-{source.committed()}" if path is None else None
         self._part, self._made = f"{self._root}.part", 0
         for name, taken in (("to", None if path is None else self._root), ("the way back", self._before)):
-            if taken is not None and self._files.get_file_info(taken).type != files.FileType.NotFound:
+            if taken is not None and not self._is_missing(taken):
                 raise InputError(f"{name}: {taken} exists already; give a folder that does not exist yet as to=.")
 
     def _rooted(self) -> str:
@@ -179,7 +179,7 @@ class Draft:
         return str(root)
 
     def __enter__(self) -> Draft:
-        if self._files.get_file_info(self._part).type != files.FileType.NotFound:
+        if not self._is_missing(self._part):
             raise InputError(
                 f"{self._part} is there: another rescale is at work, or one was interrupted. If none is, delete it."
             )
@@ -195,14 +195,18 @@ class Draft:
             self._files.delete_dir(self._part)
 
     def _put_in_place(self) -> None:
-        if self._before is not None:
-            self._files.move(self._root, self._before)
+        """Give the new checkpoint its name; whatever comes in between, an interrupt too, the old one has it back."""
         try:
-            self._files.move(f"{self._part}/checkpoint", self._root)
-        except (pa.ArrowException, OSError):
             if self._before is not None:
+                self._files.move(self._root, self._before)
+            self._files.move(f"{self._part}/checkpoint", self._root)
+        except BaseException:
+            if self._before is not None and self._is_missing(self._root):
                 self._files.move(self._before, self._root)
             raise
+
+    def _is_missing(self, path: str) -> bool:
+        return bool(self._files.get_file_info(path).type == files.FileType.NotFound)
 
     @property
     def uri(self) -> str:

@@ -72,15 +72,15 @@ class RowStore:
         return len(self._parts) > (MANIFEST in self._parts) + (DEFINITION in self._parts)
 
     def write_manifest(self, data: bytes) -> None:
-        """Do nothing of the kind: what is read here stays as it is."""
+        """Raise: this state is only read."""
         raise NotImplementedError
 
     def write(self, name: str, data: bytes) -> None:
-        """Do nothing of the kind: what is read here stays as it is."""
+        """Raise: this state is only read."""
         raise NotImplementedError
 
     def remove(self, name: str) -> None:
-        """Do nothing of the kind: what is read here stays as it is."""
+        """Raise: this state is only read."""
         raise NotImplementedError
 
 

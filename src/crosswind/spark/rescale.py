@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import functions as sf
 
+from crosswind.engine.session import parse_queries
 from crosswind.errors import CrosswindWarning, InputError, SnapshotError, UnsupportedError
 from crosswind.plan.layout import choose_layout
 from crosswind.spark.change import check_change, gaps_of
@@ -22,7 +23,7 @@ from crosswind.spark.reroute import MANIFEST, MOVED, Reroute, watermark_after
 from crosswind.spark.schema import arrow_schema
 from crosswind.spark.seed import AdoptProcessor, CopyProcessor, write_state
 from crosswind.spark.session import check_stateful
-from crosswind.spark.spec import JoinSpec
+from crosswind.spark.spec import JoinSpec, unit_plan
 
 __all__ = ["rescale"]
 
@@ -180,9 +181,6 @@ def _changed(known: Definition, changes: Mapping[str, Any], event_time: str | No
 
 def _settled(made: Definition, cells: int | None) -> Definition:
     """Return ``made`` with the number of cells that its layout comes to."""
-    from crosswind.engine.session import parse_queries
-    from crosswind.spark.spec import unit_plan
-
     plan, _ = unit_plan(parse_queries(made.query, dict(made.schemas), time=made.times))
     asked = cells if isinstance(made.layout, tuple) else made.cells
     return replace(made, cells=choose_layout(plan, made.layout, asked).cells)

@@ -134,8 +134,8 @@ class Manifest:
     @staticmethod
     def from_bytes(data: bytes) -> Manifest:
         """Return the manifest in ``data``; raise DamageError if it is not as it was written."""
-        content = _read_content(data)
         try:
+            content = _read_content(data)
             order = Order(*(_as_tuples(part) for part in content["order"]))
             blocks = [BlockEntry(*values) for values in content["blocks"]]
             blocks = [replace(entry, marks=tuple((mark, count) for mark, count in entry.marks)) for entry in blocks]
@@ -262,7 +262,10 @@ class CellState:
         if digest_of(data) != manifest.flags_checksum:
             raise self.damage("what has matched", f"{len(data)} bytes are not those that were written")
         if not manifest.flags.startswith("flags"):  # in format 3 they were not compressed
-            data = zlib.decompress(data)
+            try:
+                data = zlib.decompress(data)
+            except zlib.error as error:
+                raise self.damage("what has matched", str(error)) from None
         if len(data) != (count + 7) // 8:
             raise self.damage("what has matched", f"{len(data)} bytes are not a bit for each of {count} tuples")
         return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=count).astype(np.bool_)
