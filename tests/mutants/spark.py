@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 ROUTE = "spark/test_route.py"
 STATE = "spark/test_state.py"
+DAMAGED = "spark/test_damaged_state.py"
 LATE = "spark/test_late.py"
 REROUTE = "spark/test_reroute.py"
 CELLS = "spark/test_state.py::test_long_runs_with_failures_are_exact"
@@ -335,7 +336,7 @@ ENTRIES = [
         "if len(data) != entry.size or digest_of(data) != entry.checksum:",
         "if len(data) != entry.size:",
         "a damaged block gives wrong rows",
-        f"{STATE}::test_damaged_state_fails_the_query_and_names_the_cell",
+        f"{DAMAGED}::test_damaged_state_fails_the_query_and_names_the_cell",
     ),
     Mutant(
         "lost-manifest-is-a-new-state",
@@ -343,7 +344,7 @@ ENTRIES = [
         "if self._store.has_blocks():",
         "if not self._store.has_blocks():",
         "a cell whose manifest is lost begins anew, without its windows",
-        f"{STATE}::test_state_that_is_missing_fails_the_query",
+        f"{DAMAGED}::test_state_that_is_missing_fails_the_query",
     ),
     Mutant(
         "idle-cells-hold-nothing",
@@ -471,7 +472,7 @@ ENTRIES = [
         "if digest_of(data) != manifest.flags_checksum:",
         "if False:",
         "a bit of what has matched is damaged, and rows are wrong",
-        f"{STATE}::test_flags_that_are_damaged_are_refused",
+        f"{DAMAGED}::test_flags_that_are_damaged_are_refused",
     ),
     Mutant(
         "rows-at-the-watermark-before",
