@@ -28,9 +28,9 @@ from tests.seeds import SEED
 from tests.shares import MOST, Shares, traits_of
 
 FIRST = SEED * SHAPES_PER_SEED
-SHAPES = range(FIRST, FIRST + 5)
+SHAPES = range(FIRST, FIRST + 3)
 DATA_SETS = 16
-DRAWN = range(FIRST, FIRST + 300)
+DRAWN = range(FIRST, FIRST + 150)
 
 
 @pytest.mark.timeout(1200)  # a few hundred kernels, if none of them is compiled yet
