@@ -211,7 +211,7 @@ def resident(kind: str, block: Block, rng: np.random.Generator):
 
 def candidates(items: list, boxes: Boxes, count: int, room: int) -> list[tuple[int, int, int]]:
     """Run the kernel with buffers of ``room``, going on where it stopped."""
-    view = Residents(items, 2, 2)
+    view = Residents(items, (0, 1), 2)
     probe, spans, alive = boxes.tables()
     out = [np.empty(room, dtype=np.int64) for _ in range(3)]
     state, order = np.array([0, 0, -1, -1]), seeds.numbers(count).permutation(count)

@@ -83,7 +83,7 @@ class ByKey:
         keys = block.columns[0].values
         places = np.argsort(keys, kind="stable").astype(np.int64)
         directory = np.searchsorted(keys[places], np.arange(8)).astype(np.int32)
-        return Run(block, 1, Arrangement("band", (7, 1), directory, (0, 0), (0.0, 0.0), (1.0, 0.0)), places)
+        return Run(block, (0,), Arrangement("band", (7, 1), directory, (0, 0), (0.0, 0.0), (1.0, 0.0)), places)
 
     arranges = True
 
@@ -92,7 +92,7 @@ class ByKey:
 
 
 def window(arranger: ByKey | None = None, numbered: bool = False, capacity: int = CAPACITY) -> JoinWindow:
-    return JoinWindow(LAYOUTS, capacity, 1, numbered, arranger)
+    return JoinWindow(LAYOUTS, capacity, (0,), numbered, arranger)
 
 
 def feed(made: JoinWindow, start: int, count: int, numbered: bool = False) -> None:

@@ -75,7 +75,7 @@ class _Parts:
         """Return a window of ``count`` blocks of ``tuples`` in basic windows of ``size``; nothing is arranged."""
         intake = self._intakes[1]
         arranger = self._index if self.key_bytes else None
-        window = JoinWindow(tuple(intake.layouts[: intake.stored]), size, intake.keys, False, arranger)
+        window = JoinWindow(tuple(intake.layouts[: intake.stored]), size, tuple(range(intake.keys)), False, arranger)
         for number in range(count):
             window.append(self._block(1, number * tuples, tuples))
         return window
@@ -92,7 +92,7 @@ class _Parts:
         intake = self._intakes[1]
         basic_windows = [next(iter(self.window(tuples, 1, tuples))) for _ in range(count)]
         made = [self._index.arrange([basic.block()]) for basic in basic_windows]
-        return Residents(list(made), intake.keys, intake.stored)
+        return Residents(list(made), tuple(range(intake.keys)), intake.stored)
 
     def life_s(self, size: int) -> float:
         """Return the seconds that a basic window of ``size`` takes from its opening to its release."""

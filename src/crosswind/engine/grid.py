@@ -85,7 +85,7 @@ class Grid(AtOnce):
                     JoinWindow(
                         tuple(intake.layouts[: intake.stored]),
                         basic_window,
-                        intake.keys,
+                        tuple(range(intake.keys)),
                         numbered,
                         own if access.dimensions else None,
                         scanned,

@@ -119,7 +119,7 @@ class Handshake(AtOnce):
                 JoinWindow(
                     tuple(intake.layouts[: intake.stored]),
                     basic_window,
-                    intake.keys,
+                    tuple(range(intake.keys)),
                     numbered=True,
                     arranger=own if access.dimensions else None,
                     uniform=scanned,

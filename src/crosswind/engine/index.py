@@ -54,13 +54,16 @@ class Index:
     Parameters
     ----------
     dimensions : tuple of Dimension
-        The box columns; the first columns of the window are their keys.
+        The box columns.
     choice : str
         ``auto``, ``scan``, ``band`` or ``hash``.
+    keys : tuple of int, optional
+        The columns of the window that hold the keys of the dimensions; the first ones if left out.
     """
 
-    def __init__(self, dimensions: tuple[Dimension, ...], choice: str) -> None:
+    def __init__(self, dimensions: tuple[Dimension, ...], choice: str, keys: tuple[int, ...] | None = None) -> None:
         self._dimensions = dimensions
+        self._keys = tuple(range(len(dimensions))) if keys is None else keys
         self._choice = choice
         self._equal = [d for d, dimension in enumerate(dimensions) if dimension.equality]
         self._ordered = [d for d, dimension in enumerate(dimensions) if not dimension.hashed]
@@ -103,10 +106,10 @@ class Index:
         block = concat_blocks(blocks)
         if self._choice == "scan":
             self.reason = "asked for"
-            return Run(block, len(self._dimensions))
+            return Run(block, self._keys)
         if not self._boxes and not (self._choice == "hash" and self._equal):
             self.reason = "nothing has been looked for yet"
-            return Run(block, len(self._dimensions))
+            return Run(block, self._keys)
         if not self._sights or len(block) >= 2 * self._looked_at or self._since >= _LOOK_EVERY:
             self._sights, self._looked_at, self._since = self._look(block), len(block), 0
         self._since += 1
@@ -115,7 +118,7 @@ class Index:
         self.chosen = kind
         if kind == "hash":
             return self._by_hash(block)
-        return self._by_grid(block, axes, sights) if kind == "band" else Run(block, len(self._dimensions))
+        return self._by_grid(block, axes, sights) if kind == "band" else Run(block, self._keys)
 
     @property
     def arranges(self) -> bool:
@@ -133,7 +136,7 @@ class Index:
         rows = np.linspace(0, len(block) - 1, min(_SAMPLE, len(block))).astype(np.int64)
         sights = []
         for d, dimension in enumerate(self._dimensions):
-            values = np.sort(value_of(block.columns[d].values[rows], _key_type(dimension)))
+            values = np.sort(value_of(block.columns[self._keys[d]].values[rows], _key_type(dimension)))
             finite = values[np.isfinite(values)]
             low, high = (float(finite[0]), float(finite[-1])) if len(finite) else (0.0, 0.0)
             if not self._boxes:
@@ -171,9 +174,9 @@ class Index:
         from crosswind.kernel.arrange import group, hash_cells, hash_keys
 
         cells = 1 << max(4, (len(block) // 2).bit_length())
-        hashes = hash_keys([block.columns[d].values for d in self._equal])
+        hashes = hash_keys([block.columns[self._keys[d]].values for d in self._equal])
         directory, places = group(hash_cells(hashes, cells), cells)
-        return Run(block, len(self._dimensions), Arrangement("hash", (cells, 1), directory), places)
+        return Run(block, self._keys, Arrangement("hash", (cells, 1), directory), places)
 
     def _by_grid(self, block: Block, axes: list[int], sights: list[Sight]) -> Run:
         """Arrange in slabs by the second band, and within them finely by the best one.
@@ -194,7 +197,7 @@ class Index:
             for axis, count in ((outer, slabs), (inner, cells))
         ]
         measured = [
-            (value_of(block.columns[axis].values, _key_type(self._dimensions[axis])), origin, scale, count)
+            (value_of(block.columns[self._keys[axis]].values, _key_type(self._dimensions[axis])), origin, scale, count)
             for axis, origin, scale, count in plans
         ]
         directory, places = group(grid_cells(measured, len(block)), slabs * cells)
@@ -202,7 +205,7 @@ class Index:
         arrangement = Arrangement(
             "band", (slabs, cells), directory, (axis_1, axis_2), (origin_1, origin_2), (scale_1, scale_2)
         )
-        return Run(block, len(self._dimensions), arrangement, places)
+        return Run(block, self._keys, arrangement, places)
 
 
 def _span(sight: Sight) -> float:

@@ -58,7 +58,7 @@ class Kang(AtOnce):
             JoinWindow(
                 tuple(intake.layouts[: intake.stored]),
                 basic_window,
-                intake.keys,
+                tuple(range(intake.keys)),
                 numbered,
                 own if access.dimensions else None,
                 uniform,

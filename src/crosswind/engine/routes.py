@@ -99,7 +99,7 @@ class Routes(AtOnce):
         self._spans = spans
         self._choice = index
         self.windows = tuple(
-            Replicas(tuple(intake.layouts[: intake.stored]), intake.keys, numbered) for intake in intakes
+            Replicas(tuple(intake.layouts[: intake.stored]), numbered) for intake in intakes
         )
         self._waits = [Wait.of(unit, plan, spans) for unit in range(len(intakes))]
         self._basic_window = basic_window
@@ -222,7 +222,7 @@ class Routes(AtOnce):
 
         keys, equal = name
         dimensions = self._plan.accesses[unit].dimensions
-        index = Index(tuple(replace(dimensions[k], equality=equal and k in keys) for k in own), self._choice)
+        index = Index(tuple(replace(dimensions[k], equality=equal and k in keys) for k in own), self._choice, own)
         linked = self._choice in {"auto", "hash"} and equal and keys == set(own) and _is_short(self._waits[unit])
         if linked:
             index.link()

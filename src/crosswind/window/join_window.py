@@ -55,11 +55,11 @@ class Residents:
     ``nans`` tell, by column, whether one of them may hold such a value.
     """
 
-    def __init__(self, items: list[Resident], keys: int, columns: int) -> None:
+    def __init__(self, items: list[Resident], keys: tuple[int, ...], columns: int) -> None:
         self.items = items
         self._keys = keys
         described = [_described(item, keys) for item in items]
-        width = RUN_HEAD + RUN_DIMENSION * keys
+        width = RUN_HEAD + RUN_DIMENSION * len(keys)
         self.runs = np.array([run for run, _, _ in described], dtype=np.int64).reshape(len(items), width)
         self.params = np.array([axes for _, axes, _ in described], dtype=np.float64).reshape(len(items), 4)
         pointers = np.array([some for _, _, some in described], dtype=np.int64).reshape(len(items), 3 * columns)
@@ -134,11 +134,11 @@ class Residents:
         head[0], head[3], head[4] = item.length, item.time_min, item.time_max
 
 
-def _described(item: Resident, keys: int) -> Description:
+def _described(item: Resident, keys: tuple[int, ...]) -> Description:
     """Return an item as kernels see it. Runs never change and remember it: windows have hundreds of them."""
     if item.description is not None:
         return item.description
-    head = np.zeros(RUN_HEAD + RUN_DIMENSION * keys, dtype=np.int64)
+    head = np.zeros(RUN_HEAD + RUN_DIMENSION * len(keys), dtype=np.int64)
     head[:5] = (item.length, address(item.times), address(item.numbers), item.time_min, item.time_max)
     axes = np.zeros(4)
     plan = item.arrangement
@@ -149,7 +149,7 @@ def _described(item: Resident, keys: int) -> Description:
         head[5:RUN_HEAD] = (_KINDS[plan.kind], address(plan.directory), *plan.cells, both)
         axes[:] = (plan.origins[0], plan.scales[0], plan.origins[1], plan.scales[1])
     pointers = np.array(item.pointers(), dtype=np.int64)
-    head[RUN_HEAD::RUN_DIMENSION] = pointers[: 3 * keys : 3]
+    head[RUN_HEAD::RUN_DIMENSION] = [pointers[3 * key] for key in keys]
     for d, (half, base, shift) in enumerate(item.halves):
         at = RUN_HEAD + RUN_DIMENSION * d
         head[at + 1 : at + RUN_DIMENSION] = (address(half), base, shift)
@@ -172,8 +172,8 @@ class JoinWindow:
         The columns: keys, slots, payload.
     capacity : int
         Tuples in a basic window when it is sealed.
-    keys : int
-        How many of the first columns are keys.
+    keys : tuple of int
+        Which columns are the keys that it is searched by.
     numbered : bool
         Whether tuples carry sequence numbers.
     arranger : Arranger, optional
@@ -188,7 +188,7 @@ class JoinWindow:
         self,
         layouts: tuple[Layout, ...],
         capacity: int,
-        keys: int,
+        keys: tuple[int, ...],
         numbered: bool,
         arranger: Arranger | None = None,
         uniform: bool = False,

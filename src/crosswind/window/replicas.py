@@ -2,8 +2,8 @@
 
 With many streams or queries a window is searched by different columns: R looks for S.d, T for
 S.e. A run can lie in one order only, so the window is kept once for each set of columns that
-it is searched by. The copies take and release the same tuples; they differ in which keys come
-first, and in how their runs are arranged.
+it is searched by. The copies take and release the same tuples; they differ in which columns are their keys,
+and in how their runs are arranged.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from crosswind.window.vector import Layout, Vector, address
 __all__ = ["Joint", "Replicas"]
 
 
-ReplicasMark = tuple[list[JoinWindow], list[tuple[int, ...]], list[Mark]]
-"""The copies of a window as they were, the order of the columns in each, and how far each was filled."""
+ReplicasMark = tuple[list[JoinWindow], list[Mark]]
+"""The copies of a window as they were, and how far each was filled."""
 
 
 class Replicas:
@@ -32,18 +32,14 @@ class Replicas:
     ----------
     layouts : tuple of Layout
         The columns: keys, slots, payload.
-    keys : int
-        How many of the first columns are keys.
     numbered : bool
         Whether tuples carry sequence numbers.
     """
 
-    def __init__(self, layouts: tuple[Layout, ...], keys: int, numbered: bool) -> None:
+    def __init__(self, layouts: tuple[Layout, ...], numbered: bool) -> None:
         self._layouts = layouts
-        self._keys = keys
         self._numbered = numbered
         self._copies: list[JoinWindow] = []
-        self._orders: list[tuple[int, ...]] = []
         self._writing: _Writing | None = None
 
     def add(
@@ -54,16 +50,12 @@ class Replicas:
         link: Callable[[int, int, int], None] | None = None,
     ) -> int:
         """Keep a copy that is searched by the keys ``own``, whose equals are linked by ``link``; return its number."""
-        rest = tuple(k for k in range(self._keys) if k not in own)
-        order = (*own, *rest, *range(self._keys, len(self._layouts)))
-        layouts = tuple(self._layouts[k] for k in order)
-        blocks = self.blocks()
-        linked = None if link is None else Linking(tuple(range(len(own))), link)
-        copy = JoinWindow(layouts, capacity, len(own), self._numbered, arranger if own else None, linked=linked)
-        for block in blocks:
-            copy.append(_reordered(block, order))
+        linked = None if link is None else Linking(own, link)
+        copy = JoinWindow(self._layouts, capacity, own, self._numbered, arranger if own else None, linked=linked)
+        for block in self.blocks():
+            copy.append(block)
         self._writing = None
-        self._copies, self._orders = [*self._copies, copy], [*self._orders, order]
+        self._copies = [*self._copies, copy]
         return len(self._copies) - 1
 
     def __len__(self) -> int:
@@ -77,8 +69,8 @@ class Replicas:
     def append(self, block: Block) -> None:
         """Insert the tuples of ``block``."""
         self._writing = None
-        for copy, order in zip(self._copies, self._orders, strict=True):
-            copy.append(_reordered(block, order))
+        for copy in self._copies:
+            copy.append(block)
 
     def settle(self) -> None:
         """Arrange what has been sealed, and merge runs of about one size."""
@@ -102,22 +94,18 @@ class Replicas:
 
     def mark(self) -> ReplicasMark:
         """Return the window as it is, for :meth:`cut`."""
-        return self._copies, self._orders, [copy.mark() for copy in self._copies]
+        return self._copies, [copy.mark() for copy in self._copies]
 
     def cut(self, mark: ReplicasMark) -> None:
         """Be again what the window was at ``mark``; harmless if repeated."""
         self._writing = None
-        self._copies, self._orders, places = mark
+        self._copies, places = mark
         for copy, place in zip(self._copies, places, strict=True):
             copy.cut(place)
 
     def blocks(self) -> list[Block]:
-        """Return the tuples, oldest basic window first, with their keys as they came."""
-        if not self._copies:
-            return []
-        order = self._orders[0]
-        back = tuple(order.index(k) for k in range(len(order)))
-        return [_reordered(block, back) for block in self._copies[0].blocks()]
+        """Return the tuples, oldest basic window first."""
+        return self._copies[0].blocks() if self._copies else []
 
     def sample(self, column: int, count: int) -> Vector:
         """Return up to ``count`` values of a column that is no key, of tuples of the largest basic window."""
@@ -137,7 +125,7 @@ class Replicas:
         """
         count = len(block)
         if self._writing is None or not self._writing.is_open(count):
-            self._writing = _Writing.of(self._copies, self._orders, count)
+            self._writing = _Writing.of(self._copies, count)
         writing = self._writing
         if writing is None or not block.is_bare(self.width):
             return False
@@ -157,24 +145,25 @@ class Replicas:
 class _Writing:
     """Where tuples can be written in each copy, as :func:`crosswind.kernel.arrange.put_into_copies` has it."""
 
-    def __init__(self, places: list[tuple[JoinWindow, BasicWindow]], orders: list[tuple[int, ...]]) -> None:
+    def __init__(self, places: list[tuple[JoinWindow, BasicWindow]]) -> None:
         self.places = places
         jobs: list[tuple[int, int, int]] = []
         copies = []
-        for (_, basic), order in zip(places, orders, strict=True):
+        for _, basic in places:
             first = len(jobs)
             heads = (-2, -1) if len(basic.numbers) else (-2,)
-            jobs += [(k, to, of) for k, (to, of) in zip((*heads, *order), basic.targets_of_all, strict=True)]
+            targets = basic.targets_of_all
+            jobs += [(k, *target) for k, target in zip((*heads, *range(len(targets))), targets, strict=False)]
             copies.append((first, len(jobs), basic.length, 0 if basic.links is None else basic.links.at))
         self.jobs = np.array(jobs, dtype=np.int64)
         self.copies = np.array(copies, dtype=np.int64)
 
     @classmethod
-    def of(cls, copies: list[JoinWindow], orders: list[tuple[int, ...]], count: int) -> _Writing | None:
+    def of(cls, copies: list[JoinWindow], count: int) -> _Writing | None:
         """Return where ``count`` tuples without nulls can be written; None: they have to be appended."""
         places = [(copy, copy.open_for(count)) for copy in copies]
         known = [(copy, basic) for copy, basic in places if basic is not None]
-        return cls(known, orders) if len(known) == len(copies) else None
+        return cls(known) if len(known) == len(copies) else None
 
     def is_open(self, count: int) -> bool:
         """Whether ``count`` tuples can be written there still."""
@@ -184,8 +173,7 @@ class _Writing:
 class Joint:
     """The basic windows of several copies, one after the other: wherever members of results are.
 
-    Only columns that are no keys can be asked for: those are at the same places in all copies. ``bases`` says
-    where each copy begins.
+    ``bases`` says where each copy begins.
     """
 
     def __init__(self, parts: list[Residents]) -> None:
@@ -202,7 +190,3 @@ class Joint:
     def column_at(self, index: int) -> int:
         """Return where the addresses of the values of a column are."""
         return self._at + 3 * index * self.addresses.strides[0]
-
-
-def _reordered(block: Block, order: tuple[int, ...]) -> Block:
-    return Block(block.times, tuple(block.columns[k] for k in order), block.numbers, block.keep)

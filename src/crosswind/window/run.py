@@ -47,8 +47,8 @@ class Run:
     ----------
     block : Block
         The tuples, as they came.
-    keys : int
-        How many of the first columns are keys.
+    keys : tuple of int
+        Which columns are the keys that it is searched by.
     arrangement : Arrangement, optional
         Where cells begin; without one the tuples stay as they came.
     places : array of int64, optional
@@ -63,7 +63,7 @@ class Run:
     def __init__(
         self,
         block: Block,
-        keys: int,
+        keys: tuple[int, ...],
         arrangement: Arrangement | None = None,
         places: npt.NDArray[np.int64] | None = None,
     ) -> None:
@@ -87,7 +87,7 @@ class Run:
         ]
         self.halves = []
         if arrangement is None:  # arranged runs are searched in ranges too short to gain by a filter
-            self.halves = [halve(column.values, self.length) for column in self._columns[:keys]]
+            self.halves = [halve(column.values, self.length) for column in (self._columns[key] for key in keys)]
         self._nulls = np.array([column.has_nulls for column in self._columns], dtype=np.bool_)
         self._nans = np.array([column.has_nans for column in self._columns], dtype=np.bool_)
         self._pointers = [address for column in self._columns for address in column.pointers()]
