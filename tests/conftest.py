@@ -106,14 +106,13 @@ class EngineConfig:
         if self.basic_window is None:
             yield
             return
-        from crosswind.engine import cell, grid, handshake, journey, ops, session, standing
+        from crosswind.engine import handshake, journey, ops, pool, session, standing
 
         small = {name: partial(_with_basic_window, getattr(session, name), self.basic_window) for name in JOINS}
         with (
             patch.multiple(session, **small),
             patch.object(session, "_CHUNK", 2 * self.basic_window),
-            patch.object(cell, "ALONE", 0),
-            patch.object(grid, "ALONE", 0),
+            patch.object(pool, "ALONE", 0),
             patch.object(handshake, "BATCH", 2),
             patch.object(journey, "ROOM", 32 if self.basic_window > 4 else 200),
             patch.object(ops, "RESULTS_ROOM", 3),

@@ -52,12 +52,11 @@ class Scenario:
 
     def open(self) -> Any:
         """Open the join, with small basic windows and work for all workers."""
-        from crosswind.engine import cell, grid, handshake, standing
+        from crosswind.engine import handshake, pool, standing
 
         schemas = dict.fromkeys(self.streams, R)
         with (
-            patch.object(cell, "ALONE", 0),
-            patch.object(grid, "ALONE", 0),
+            patch.object(pool, "ALONE", 0),
             patch.object(handshake, "BATCH", 2),
             patch.object(standing, "PAIRS_ROOM", 2),
         ):

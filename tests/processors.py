@@ -25,7 +25,12 @@ from numba.core.registry import cpu_target
 
 from crosswind.kernel.jit import load_source
 
-KERNEL_TESTS = ("tests/test_kernel.py", "tests/test_processors.py", "tests/test_combine.py", "tests/test_express.py")
+KERNEL_TESTS = (
+    "tests/test_kernel.py",
+    "tests/test_processors.py",
+    "tests/test_combine.py",
+    "tests/test_small_pushes.py",
+)
 
 _X86, _ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 _BITS = {"float": 32, "double": 64}

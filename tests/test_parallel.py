@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 import crosswind as cw
-from crosswind.engine.cell import Staff
+from crosswind.engine.handshake import Handshake
 from crosswind.engine.partition import Partition
-from crosswind.engine.segments import Part, SegmentedWindow
+from crosswind.engine.pool import Staff
 from tests import seeds
 from tests.conftest import EngineConfig
 from tests.waiting import wait_until
@@ -67,13 +67,24 @@ def delay(join, microseconds):
     """Let every worker sleep at random, up to that long, before it does anything."""
     from crosswind.kernel.crew import Seat
 
-    for seat in crew_of(join).seats:
-        seat[Seat.DELAY] = microseconds
+    if isinstance(join._strategy, Handshake):
+        for seat in join._strategy._crew.seats:
+            seat[Seat.DELAY] = microseconds
+    elif join._strategy.pool is not None:
+        chance = random.Random(microseconds)
+        join._strategy.pool.before_task = lambda: time.sleep(chance.random() * microseconds / 1e6)
 
 
-def crew_of(join):
-    strategy = join._strategy
-    return strategy._crew if hasattr(strategy, "_crew") else strategy._team.crew
+def kill(join):
+    """Let a worker fail at whatever it gets next."""
+    if isinstance(join._strategy, Handshake):
+        join._strategy._crew.send(0, 9, 0)
+    elif join._strategy.pool is not None:
+        join._strategy.pool.before_task = _fail
+
+
+def _fail():
+    raise MemoryError("no room for a worker")
 
 
 def own_threads():
@@ -117,21 +128,6 @@ def test_shares_are_those_of_equation_2(workers):
         assert shares[-1][1] == partition.total
 
 
-def test_tuples_are_dealt_out_round_robin():
-    class Counted(SegmentedWindow):
-        def __init__(self):
-            self.segments, self._next = (None,) * 3, 0
-
-    window = Counted()
-    assert window.parts(7) == [Part(0, 0, 3), Part(1, 3, 5), Part(2, 5, 7)]
-    owned = [0, 0, 0]
-    for size in [1, 1, 5, 2, 7, 1, 4]:
-        for part in window.parts(size):
-            owned[part.segment] += part.stop - part.start
-        window._next = (window._next + size) % 3
-        assert max(owned) - min(owned) <= 1
-
-
 def test_workers_come_and_go_with_the_load():
     staff = Staff(3, adaptive=True)
     staff._began = staff._entered = 0.0
@@ -164,9 +160,9 @@ def test_many_workers_and_delays_change_nothing(engine, workers):
 
 
 @pytest.mark.parametrize("engine", ["cell", "grid"])
-def test_slices_of_a_share_do_not_overlap(engine, monkeypatch):
-    """A share of many slices: who is done takes the next one, and no basic window is looked through twice."""
-    monkeypatch.setattr("crosswind.engine.inquiry._SLICE_MAX", 2)
+def test_portions_of_a_share_do_not_overlap(engine, monkeypatch):
+    """A share of many portions: who is done takes the next one, and no basic window is looked through twice."""
+    monkeypatch.setattr("crosswind.engine.pool._PORTION_MIN", 2)
     tables = streams(600)
     expected = rows(cw.run(PAIRWISE, tables, engine="kang"))
     with EngineConfig(engine, "scan", 2, "push", 4).open(PAIRWISE, SCHEMAS) as join:
@@ -318,7 +314,7 @@ MANY = "SELECT R.x, S.a, q.x AS y FROM R [RANGE 50], S [RANGE 50], R [RANGE 50] 
 
 @pytest.mark.parametrize("engine", ["cell", "grid", "handshake"])
 def test_more_than_two_streams_are_shared_out(engine: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("crosswind.engine.cell.ALONE", 0)
+    monkeypatch.setattr("crosswind.engine.pool.ALONE", 0)
     rng = seeds.chance(7)
     tables = {name: numbers(rng, name, 300) for name in ("R", "S")}
     expected = cw.run(MANY, tables, engine="kang")
@@ -341,7 +337,7 @@ def numbers(rng: random.Random, name: str, count: int) -> pa.Table:
 
 
 def test_an_overflow_in_one_share_refuses_the_batch(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("crosswind.engine.cell.ALONE", 0)
+    monkeypatch.setattr("crosswind.engine.pool.ALONE", 0)
     schemas = dict.fromkeys("RST", pa.schema({"x": pa.int64(), "ts": pa.int64()}))
     sql = "SELECT R.x FROM R [RANGE 50], S [RANGE 50], T [RANGE 50] WHERE R.x * S.x * T.x = 8"
     with cw.open(sql, schemas, engine="cell", workers=3, basic_window=2) as join:
@@ -409,16 +405,47 @@ def test_auto_runs_what_explain_says():
 # -- nothing hangs -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["cell", "grid", "handshake"])
-def test_a_worker_that_dies_stops_the_join_with_its_message(engine):
+def test_a_worker_that_dies_stops_the_join_with_its_message():
     tables = streams()
-    with EngineConfig(engine, "scan", 2, "push", 16).open(SQL, SCHEMAS) as join:
+    with EngineConfig("handshake", "scan", 2, "push", 16).open(SQL, SCHEMAS) as join:
         drive(join, {name: table.slice(0, 100) for name, table in tables.items()}, finish=False)
-        crew_of(join).send(0, 9, 0)
-        with pytest.raises(cw.WorkerError, match=f"worker 0 of engine '{engine}' stopped: .*unknown kind.*snapshot"):
+        kill(join)
+        with pytest.raises(cw.WorkerError, match=r"worker 0 of engine 'handshake' stopped: .*unknown kind.*snapshot"):
             drive(join, {name: table.slice(100) for name, table in tables.items()})
         with pytest.raises(cw.WorkerError, match="cannot go on"):
             drive(join, {name: table.slice(599) for name, table in tables.items()})
+
+
+@pytest.mark.parametrize("engine", ["cell", "grid"])
+def test_a_worker_that_fails_takes_the_batch_back_and_the_join_goes_on(engine):
+    tables = streams()
+    expected = rows(cw.run(SQL, tables, engine="kang"))
+    with EngineConfig(engine, "scan", 3, "push", 16).open(SQL, SCHEMAS) as join:
+        found = [join.push("R", tables["R"].slice(0, 300)), join.push("S", tables["S"].slice(0, 300))]
+        kill(join)
+        with pytest.raises(MemoryError, match="no room for a worker"):
+            join.push("S", tables["S"].slice(300))
+        join._strategy.pool.before_task = None
+        found += [join.push("R", tables["R"].slice(300)), join.push("S", tables["S"].slice(300)), join.finish()]
+    assert rows(pa.concat_tables(found)) == expected
+
+
+def test_a_worker_that_comes_late_finds_its_share_taken():
+    """The caller steals all of it meanwhile."""
+    tables = streams()
+    expected = rows(cw.run(SQL, tables, engine="kang"))
+    with EngineConfig("grid", "scan", 2, "push", 16).open(SQL, SCHEMAS, layout=(1, 2)) as join:
+        late = threading.Event()
+        caller = threading.get_ident()
+
+        def wait_for_the_caller():
+            if threading.get_ident() != caller:
+                late.wait(0.05)
+
+        join._strategy.pool.before_task = wait_for_the_caller
+        assert rows(drive(join, tables)) == expected
+        first, second = join.stats.workers
+        assert first.matches > 20 * second.matches
 
 
 def test_starts_stops_and_kills_leave_nothing():
@@ -431,9 +458,9 @@ def test_starts_stops_and_kills_leave_nothing():
         try:
             drive(join, tables, turn, finish=fate == "finish")
             if fate == "kill":
-                crew_of(join).send(0, 9, 0)
+                kill(join)
                 drive(join, {name: table.slice(59) for name, table in tables.items()}, turn)
-        except cw.WorkerError:
+        except (cw.WorkerError, MemoryError):
             assert fate == "kill"
         if fate != "forget":
             join.close()
@@ -448,7 +475,7 @@ def test_a_call_that_fails_halfway_can_be_repeated(live):
         parts = [drive(join, {name: table.slice(0, 300) for name, table in tables.items()}, finish=False)]
         batch = tables["S"].slice(300, 200)
         with (
-            patch.object(type(join._materialisers[0]), "table", side_effect=MemoryError("no room for rows")),
+            patch.object(type(join._materialisers[0]), "put_job", side_effect=MemoryError("no room for rows")),
             pytest.raises(MemoryError, match="no room"),
         ):
             join.push("S", batch)

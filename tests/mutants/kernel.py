@@ -538,14 +538,6 @@ ENTRIES = [
         "test_parallel.py::test_many_workers_and_delays_change_nothing",
     ),
     Mutant(
-        "slice-of-others",
-        "crew.py",
-        "last = min(last, first + task[{SLICE}])",
-        "last = min(last, first + task[{SLICE}] + 1)",
-        "two workers look through the same basic window: pairs come twice",
-        "test_parallel.py::test_slices_of_a_share_do_not_overlap",
-    ),
-    Mutant(
         "nulls-in-messages",
         "gather.py",
         "if index >= 0 and fetch(fetch(place, 3, np.int64), index, np.uint8) != 0:",

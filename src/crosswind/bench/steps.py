@@ -14,12 +14,15 @@ from functools import partial
 
 from crosswind.bench.record import Tell, interleave, median
 from crosswind.bench.workload import BandWorkload, band_sql
+from crosswind.engine.hopping import Hopping
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
-from crosswind.engine.probe import Prober
+from crosswind.engine.journey import Findings, Journey
 from crosswind.engine.session import plan_for
+from crosswind.engine.spans import Spans, Turn, spans_of
 from crosswind.io.arrow import read_columns, ticks_of
 from crosswind.plan.cost import Constants
+from crosswind.plan.hops import hops_of, plain_order
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow, Residents
 
@@ -42,6 +45,26 @@ _LEAST = Constants(seal_ns=1e3, arrange_ns=1.0, run_ns=1.0, visit_ns=0.5, compar
 """The least that is believed: on a busy machine the difference of two times may come out as nothing."""
 
 
+class _Searched:
+    """A window that has what it is told to have.
+
+    Parameters
+    ----------
+    width : int
+        How many columns there are.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.content: Residents | None = None
+
+    def residents(self, _copy: int) -> Residents:
+        """Return the basic windows."""
+        if self.content is None:
+            raise LookupError("nothing has been put into the window")
+        return self.content
+
+
 class _Parts:
     """The parts of a join of the papers' workload, to be put together at will: tuples of R probe a window of S.
 
@@ -60,7 +83,9 @@ class _Parts:
         dimensions = self._plan.accesses[1].dimensions
         self.key_bytes = sum(dimension.bits for dimension in dimensions) // 8
         self._index = Index(dimensions, index)
-        self._prober = Prober(self._plan, 0, self._intakes[0], self._index)
+        spans = tuple(spans_of(entry, self._plan.axis) for entry in self._plan.queries)
+        self._searched = _Searched(self._intakes[1].stored)
+        self._journey = self._search(spans)
         self._probes = self._block(0, 0, _PROBES)
         self.probe_s(self.window(_OPEN_SMALL, 1, 1).residents())  # the index learns what is looked for
 
@@ -82,10 +107,22 @@ class _Parts:
 
     def probe_s(self, residents: Residents) -> float:
         """Return the seconds that the probes need to find their partners."""
+        self._searched.content = residents
+        turn = Turn(len(self._intakes), None)
         began = time.perf_counter()
-        for _ in self._prober.find(self._probes, None, residents):
-            pass
-        return time.perf_counter() - began
+        for query in self._journey.follow(self._probes, [None], turn):
+            self._findings[query].take()
+        taken = time.perf_counter() - began
+        self._findings[0].take()
+        return taken
+
+    def _search(self, spans: tuple[Spans, ...]) -> Journey:
+        """Return what looks for partners of R in whatever is put into the window of S."""
+        plan, own = self._plan, tuple(range(self._intakes[1].keys))
+        (hop,) = hops_of(plan.terms, (0,), 0, plain_order, plan.accesses)
+        step = Hopping(hop, plan, self._intakes, spans, (0,), 0, own, self._index, [])
+        self._findings = [Findings(plan.queries[0].units)]
+        return Journey(0, [([step], 1)], (self._searched, self._searched), self._findings)
 
     def runs(self, count: int, tuples: int) -> Residents:
         """Return ``count`` sealed runs of ``tuples`` each, arranged as the index will have it."""

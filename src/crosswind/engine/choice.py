@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from crosswind.engine.cell import Cell
-from crosswind.engine.grid import Grid
 from crosswind.engine.handshake import Handshake
-from crosswind.engine.hurried import Hurried
 from crosswind.engine.intake import Intake
-from crosswind.engine.kang import Kang
 from crosswind.engine.layout import check_layout, expected_load
 from crosswind.engine.probe import pair_spec
 from crosswind.engine.result import Materialiser
@@ -69,19 +65,7 @@ class Choice:
         most = "up to " if self.adaptive else ""
         return f"{most}{self.workers} worker{'s' if self.workers > 1 else ''}"
 
-    def build(self, plan: Plan, intakes: list[Intake], index: str, basic_window: int, numbered: bool) -> Strategy:
-        """Return the strategy, ready to take tuples."""
-        if self.engine == "cell":
-            return Cell(plan, intakes, index, basic_window, numbered, self.workers, self.adaptive)
-        if self.engine == "handshake" and self.hurried:
-            return Hurried(plan, intakes, index, basic_window, numbered, (self.workers, self.workers))
-        if self.engine == "handshake":
-            return Handshake(plan, intakes, index, basic_window, self.workers)
-        if self.engine == "grid":
-            return Grid(plan, intakes, index, basic_window, numbered, self.layout)
-        return Kang(plan, intakes, index, basic_window, numbered)
-
-    def build_routes(
+    def build(
         self,
         plan: Plan,
         intakes: list[Intake],
@@ -89,9 +73,11 @@ class Choice:
         index: str,
         basic_window: int,
         numbered: bool,
-    ) -> Routes:
-        """Return what joins many streams, or for many queries, ready to take tuples."""
-        sides = {"cell": (0, self.workers), "grid": self.layout}
+    ) -> Strategy:
+        """Return the strategy, ready to take tuples."""
+        if self.engine == "handshake" and not self.hurried:
+            return Handshake(plan, intakes, index, basic_window, self.workers)
+        sides = {"cell": (0, self.workers), "grid": self.layout, "handshake": (1, self.workers)}
         return Routes(
             plan,
             intakes,
@@ -101,6 +87,7 @@ class Choice:
             numbered,
             name=self.engine,
             sides=(1, 1) if self.workers == 1 else sides.get(self.engine, (1, 1)),
+            adaptive=self.adaptive,
         )
 
 
@@ -125,7 +112,7 @@ def choose_engine(
     if layout is not None and engine != "grid":
         raise InputError(f"layout={layout!r} is for engine='grid', not for engine='{engine}'; leave it out.")
     count = _count(workers, engine)
-    if plan.terms:
+    if not plan.is_pair:
         return _for_routes(engine, workers, count, layout)
     load = expected_load(plan, rate)
     if engine == "grid":

@@ -255,7 +255,7 @@ def _sources(plan: Plan) -> str:
     from crosswind.kernel.scan import scan_source
 
     parts = []
-    if plan.terms:
+    if not plan.is_pair:
         return _hop_sources(plan)
     for unit in range(len(plan.units)):
         spec = pair_spec(plan, unit)
@@ -271,7 +271,7 @@ def _assembly(plan: Plan) -> str:
     from crosswind.kernel.scan import scan_kernel
 
     parts = []
-    for unit in range(len(plan.units) if not plan.terms else 0):
+    for unit in range(len(plan.units) if plan.is_pair else 0):
         title = f"# tuples of {plan.units[unit].stream.alias} scan the window of {plan.units[1 - unit].stream.alias}"
         kernel = scan_kernel(pair_spec(plan, unit), Facts(nulls=False, nans=False))
         parts.append(f"{title} (data without nulls and NaNs)\n{assembly_of(kernel)}")

@@ -8,7 +8,7 @@ acknowledged, so that tuples which pass each other on the way still meet, once (
 
 Tuples meet when they pass each other, so results come late: a pair whose members entered
 at opposite ends meets when the streams have moved on by up to a window. ``finish`` lets
-all of them pass. Where results must come at once (:mod:`crosswind.engine.hurried`) the
+all of them pass. Where results must come at once (hurried: :mod:`crosswind.engine.pool`) the
 tuples are hurried ahead.
 
 A worker forwards its oldest chunk when it holds at least two chunks more than its neighbour: with a difference of one
@@ -26,21 +26,21 @@ first worker of the row as well as its driver.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.cell import ROOM
 from crosswind.engine.index import Index
-from crosswind.engine.inquiry import Inquiry, inquirers_of
+from crosswind.engine.inquiry import Inquirer, Inquiry
 from crosswind.engine.intake import Intake
 from crosswind.engine.pipe import PipeWindow
-from crosswind.engine.strategy import AtOnce, Late, Matches, Numbers, Shift
+from crosswind.engine.strategy import AtOnce, Combinations, Late, Matches, Shift
 from crosswind.engine.workers import Crew
 from crosswind.plan.compile import Plan
+from crosswind.window.arrival import Release
 from crosswind.window.block import Block, concat_blocks
 from crosswind.window.join_window import JoinWindow
 from crosswind.window.vector import address
@@ -63,6 +63,9 @@ _CHUNKS_A_WORKER = 8
 _CHUNK_MIN, _CHUNK_SCANNED, _CHUNK_MAX = 32, 128, 1_024
 """Tuples in a chunk, where windows are scanned, and at most: the last workers of a row wait for the first ones as long
 as these take for one."""
+
+_ROOM = 1 << 15
+"""Matches in a buffer."""
 
 
 def chunk_tuples(batch: int, workers: int, most: int = _CHUNK_SCANNED) -> int:
@@ -127,13 +130,11 @@ class Handshake(AtOnce):
             )
             for intake, own, access in zip(intakes, self.indexes, plan.accesses, strict=True)
         )
-        self._inquirers = inquirers_of(plan, intakes, self.indexes)
-        for inquirer in self._inquirers:
-            inquirer.count_always()
+        self._inquirers = [Inquirer(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
         self._kernels = handshake_kernels()
         row = list(range(workers))
         lanes = [[(worker, 0) for worker in row], [(worker, 1) for worker in reversed(row)]]
-        self._crew = Crew(self.name, workers, max(ROOM, basic_window), lanes, "shake", self._kernels)
+        self._crew = Crew(self.name, workers, max(_ROOM, basic_window), lanes, "shake", self._kernels)
         self._board = self._crew.take(2 * Board.WIDTH)
         self._counts = self._crew.take(workers)
         self._place_workers(workers)
@@ -162,10 +163,23 @@ class Handshake(AtOnce):
 
     # -- the strategy's face -------------------------------------------------
 
-    def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:  # noqa: ARG002
+    def combine(
+        self,
+        unit: int,  # noqa: ARG002
+        block: Block,  # noqa: ARG002
+        released: list[Release | None] | None,  # noqa: ARG002
+    ) -> Iterator[Combinations]:
         """Find nothing yet, whatever is asked for: partners are met on the way."""
         self._crew.check()
         yield from ()
+
+    def complete(self, queries: Iterable[int]) -> Iterator[Combinations]:  # noqa: ARG002
+        """Yield nothing: what is found is collected."""
+        yield from ()
+
+    def ways(self) -> dict[str, str]:
+        """Return nothing: there is but one join order."""
+        return {}
 
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` queue at their end of the row."""
@@ -342,7 +356,7 @@ class Handshake(AtOnce):
         window = self.windows[unit]
         block = window.number(block)
         other = self.windows[1 - unit].content.residents()
-        inquiry = self._inquirers[unit].ask_to_keep(block)
+        inquiry = self._inquirers[unit].ask(block)
         window.content.append(block)
         template = inquiry.template()
         template[Task.SLICE] = _SLICE

@@ -74,7 +74,8 @@ class Hopping:
         slots = SlotTable.of(tuple(unit.slots for unit in plan.units))
         self._checks = tuple(slots.rewrite_formula(check) for check in hop.checks)
         self.is_shared = len(hop.terms) > 1
-        self._slots = tuple(Slot(e.type, hop.target, k) for k, e in enumerate(plan.units[hop.target].slots))
+        target = plan.units[hop.target]
+        self._slots = tuple(Slot(e.type, hop.target, k) for k, e in enumerate(target.slots[: target.kept]))
         used = (node for check in self._checks for atom in atoms_of(check) for node in _slots_in(atom.expr))
         self._probe_slots = tuple(dict.fromkeys(slot for slot in used if slot.unit != hop.target))
         self.dimensions = _aligned(hop.dimensions, plan.accesses[hop.target].dimensions, own)
@@ -106,7 +107,7 @@ class Hopping:
             needs.setdefault(plain, len(needs))
         self.columns: list[tuple[int, int, Layout]] = []
         for need in needs:
-            at = intakes[need.unit].keys + need.index
+            at = intakes[need.unit].slot_at[need.index]
             self.columns.append((need.unit, at, intakes[need.unit].layouts[at]))
         self.leaves_at = [needs[slots.rewrite_leaf(leaf)] for leaf in self._leaves]
         self.partners_at = [needs[slots.rewrite_leaf(partner)] for partner in partners]

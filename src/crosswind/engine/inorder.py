@@ -11,13 +11,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
-from crosswind.engine.strategy import Numbers, PairFaultError
+from crosswind.engine.strategy import PairFaultError
 from crosswind.engine.transaction import Transaction
 from crosswind.errors import ArithmeticOverflowError, OverflowWarning
-from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.query.format import format_expr
 from crosswind.window.arrival import Release, Sorter
 
@@ -111,24 +109,6 @@ class InOrder(Transaction):
         (unit,) = [unit for unit, (a, b) in enumerate(zip(*counts, strict=True)) if a != b]
         return unit, counts[0][unit]
 
-    def _numbers(self, unit: int, release: Release, released: list[Release | None]) -> Numbers:
-        """Return which sequence numbers of the other unit tuples may meet.
-
-        The partners of a tuple are an interval of the other stream's order: from the
-        oldest that still waits in its own window to the last that finds this one waiting.
-        """
-        other = 1 - unit
-        block = release.block
-        size = len(block)
-        low, high = np.full(size, INT64_MIN), np.full(size, INT64_MAX)
-        partner, theirs, mine = released[other], self._waits[other].count, self._waits[unit].count
-        if theirs is not None:
-            low = release.before[other] - theirs
-        if mine is not None and partner is not None and block.numbers is not None:
-            last = np.searchsorted(partner.before[unit], block.numbers + mine, side="right")
-            high = partner.base + last.astype(np.int64) - 1
-        return Numbers(low, high)
-
     def _set_aside(self, unit: int, times: Sequence[int], error: ArithmeticOverflowError) -> None:
         """Count and name tuples that are left out because of ``error``."""
         stream = self._plan.units[unit].stream.name
@@ -150,15 +130,12 @@ class InOrder(Transaction):
             for entry in entries
             if entry.query.where is not None
         )
-        met = "" if self._plan.terms else f" {self._plan.units[1 - unit].stream.alias}"
-        alias = self._plan.units[unit].stream.alias
-        if self._plan.terms:  # it was a combination that probed, not a tuple of the block
-            pair = f"a tuple that came after one of {alias}, and "
-        else:
-            pair = f"the tuple of {alias} at time {int(block.times[fault.probe])} and "
+        new, met = (self._plan.units[number].stream.alias for number in (unit, fault.unit))
+        others = f" with {fault.others} more of other streams" if fault.others else ""
         return ArithmeticOverflowError(
-            f"integer arithmetic in WHERE {where} left the 64-bit range for {pair}"
-            f"the tuple of{met} at time {int(fault.window.times[fault.row])} (ticks). The batch was not taken. "
+            f"integer arithmetic in WHERE {where} left the 64-bit range for the tuple of {new} at time "
+            f"{int(block.times[fault.probe])}{others} and the tuple of {met} at time "
+            f"{int(fault.window.times[fault.row])} (ticks). The batch was not taken. "
             f"Correct the tuple, or compute in DOUBLE with CAST(... AS DOUBLE)."
         )
 

@@ -65,11 +65,9 @@ class Intake:
     """Prepares the tuples of one join unit: filter, keys, slots, payload.
 
     ``layouts`` are the columns of the blocks it makes: ``keys`` keys (of the unit's own
-    window), then ``slots`` slots, then the payload columns that are not already there.
-    These are ``stored``; behind them come columns that only the block's own probing
-    needs. ``payload_at``, ``probe_at`` and ``partner_at`` say where shown columns, probe leaves
-    and what is hashed are. Tuples of outer joins have a column for a serial number, at
-    ``serial_at``. A plan of many streams or queries stores all of these.
+    window), then the slots that are kept, then the payload columns that are not already there.
+    These are ``stored``; behind them come the slots that only new tuples need. ``payload_at`` and ``slot_at`` say where
+    shown columns and slots are. Tuples of outer joins have a column for a serial number, at ``serial_at``.
     """
 
     def __init__(self, plan: Plan, unit: int) -> None:
@@ -81,22 +79,24 @@ class Intake:
         self._filter_leaves = leaf_columns([atom.expr for atom in atoms_of(self._unit.filter)])
         self._dimensions = plan.accesses[unit].dimensions
         self._required = plan.accesses[unit].required
-        self._shared_keys = not plan.terms and plan.queries[0].query.kind == "inner"
+        self._shared_keys = self._required and plan.queries[0].query.kind == "inner"
         self._schema = self._unit.stream.schema
         kept = [*(dimension.expr for dimension in self._dimensions), *self._unit.slots]
         self._computed = tuple(dict.fromkeys(expr for expr in kept if not is_leaf(expr)))
         self._computed_leaves = leaf_columns(self._computed)
-        self.keys, self.slots = len(self._dimensions), len(self._unit.slots)
+        self.keys = len(self._dimensions)
+        kept_slots, new_slots = self._unit.slots[: self._unit.kept], self._unit.slots[self._unit.kept :]
         self.layouts = [Layout(Storage.FIXED, f"int{dimension.bits}") for dimension in self._dimensions]
-        self.layouts += [Layout(storage_of(expr.type), machine_dtype(expr.type)) for expr in self._unit.slots]
+        self.layouts += [_slot_layout(expr) for expr in kept_slots]
         self.payload_at: dict[str, int] = {}
         carried = [name for name in self._unit.payload if self._place(name, plan.axis.factors[unit])]
         self.serial_at = len(self.layouts)
         self._tagged = plan.queries[0].query.kind != "inner"
         self.layouts += [Layout(Storage.FIXED)] if self._tagged else []
         self.stored = len(self.layouts)
-        self._place_probe(() if plan.terms else plan.accesses[1 - unit].dimensions, unit)
-        read = dict.fromkeys([*(expr for expr in kept if is_leaf(expr)), *self._probe_extra])
+        self.layouts += [_slot_layout(expr) for expr in new_slots]
+        self.slot_at = [*range(self.keys, self.keys + len(kept_slots)), *range(self.stored, len(self.layouts))]
+        read = dict.fromkeys(expr for expr in kept if is_leaf(expr))
         self._leaves = [(leaf, column_of(leaf), self._plain_layout(leaf)) for leaf in read]
         # What a batch is made into is known by its place in one list: what is computed, then what is read.
         places = {expr: k for k, expr in enumerate([*self._computed, *read])}
@@ -104,9 +104,9 @@ class Intake:
         self._carried = [(name, plain.get(name), self.layouts[self.payload_at[name]]) for name in carried]
         self._key_layouts = [Layout(Storage.FIXED, f"int{dimension.bits}") for dimension in self._dimensions]
         self._key_places = [places[dimension.expr] for dimension in self._dimensions]
-        self._slot_places = [places[expr] for expr in self._unit.slots]
-        self._extra_places = [places[leaf] for leaf in self._probe_extra]
-        leaves = [*self._filter_leaves, *leaf_columns(kept), *self._probe_extra]
+        self._slot_places = [places[expr] for expr in kept_slots]
+        self._extra_places = [places[expr] for expr in new_slots]
+        leaves = [*self._filter_leaves, *leaf_columns(kept)]
         self.columns = tuple(dict.fromkeys([*(column_of(leaf) for leaf in leaves), *self._unit.payload]))
 
     def _place(self, name: str, factor: int) -> bool:
@@ -129,8 +129,8 @@ class Intake:
             plain = dimension.expr.type.kind in (Kind.INT, Kind.DATE, Kind.TIMESTAMP, Kind.DURATION)
             if dimension.expr == column and plain and not dimension.hashed and arrow_width(of) * 8 == dimension.bits:
                 return None if pa.types.is_date64(of) else k
-        for k, expr in enumerate(self._unit.slots):
-            layout = Layout(storage_of(expr.type), machine_dtype(expr.type))
+        for k, expr in enumerate(self._unit.slots[: self._unit.kept]):
+            layout = _slot_layout(expr)
             if expr == column and layout.storage is arrow_storage(of):
                 same = layout.storage is not Storage.FIXED or np.dtype(layout.dtype).itemsize == arrow_width(of)
                 return self.keys + k if same else None
@@ -145,61 +145,26 @@ class Intake:
         plain = isinstance(leaf, Column) and leaf.type.kind in kinds and not odd
         return layout if plain and np.dtype(layout.dtype).itemsize == arrow_width(of) else None
 
-    def _place_probe(self, partners: tuple[Dimension, ...], unit: int) -> None:
-        """Find what this unit's tuples need when they probe: leaves of conditions, and hashes."""
-        atoms = [condition.atom for dimension in partners for condition in dimension.conditions]
-        mine = [leaf for leaf in leaf_columns(atoms) if roles_of(leaf) == {unit}]
-        self.probe_leaves = tuple(mine)
-        hashed = [dimension.partner for dimension in partners if dimension.partner is not None]
-        self._probe_extra: list[Expr] = []
-        at: dict[Expr, int] = {expr: self.keys + k for k, expr in enumerate(self._unit.slots) if is_leaf(expr)}
-        for leaf in [*mine, *hashed]:
-            if leaf not in at:
-                at[leaf] = len(self.layouts)
-                self._probe_extra.append(leaf)
-                self.layouts.append(Layout(storage_of(leaf.type), machine_dtype(leaf.type)))
-        self.probe_at = [at[leaf] for leaf in mine]
-        self.partner_at = {leaf: at[leaf] for leaf in hashed}
+    def probes(self, dimensions: tuple[Dimension, ...]) -> tuple[tuple[Expr, ...], list[int], dict[Expr, int]]:
+        """Return what tuples of this unit look for partners with in ``dimensions`` of another unit's window.
+
+        That is the columns that conditions read, where they are, and where what is hashed is.
+        """
+        at = dict(zip(self._unit.slots, self.slot_at, strict=True))
+        atoms = [condition.atom for dimension in dimensions for condition in dimension.conditions]
+        leaves = tuple(leaf for leaf in leaf_columns(atoms) if roles_of(leaf) == {self._role})
+        hashed = [dimension.partner for dimension in dimensions if dimension.partner is not None]
+        return leaves, [at[leaf] for leaf in leaves], {partner: at[partner] for partner in hashed}
 
     def snapshot_columns(self) -> Columns:
         """Return what the blocks of this unit are like in a snapshot."""
         opaque = {k: self._schema.field(name).type for name, k in self.payload_at.items() if k != TIMES}
         opaque |= {
-            self.keys + k: self._schema.field(column_of(e)).type for k, e in enumerate(self._unit.slots) if is_leaf(e)
+            at: self._schema.field(column_of(e)).type
+            for at, e in zip(self.slot_at, self._unit.slots, strict=True)
+            if is_leaf(e)
         }
         return Columns(self.layouts, self.stored, opaque, self.serial_at if self._tagged else None)
-
-    @property
-    def probe_names(self) -> list[str]:
-        """The columns that this unit's tuples need when they probe."""
-        return [column_of(leaf) for leaf in self.probe_leaves]
-
-    def width(self, name: str) -> int:
-        """Return the bytes of a value of a plain column."""
-        return arrow_width(self._schema.field(name).type)
-
-    def plain_columns(self) -> list[tuple[str, int]] | None:
-        """Return the columns whose values are stored, each with what :func:`put_columns` has to make of them.
-
-        None: there is more to it than copying values of fixed width, and making keys of floats.
-        """
-        from crosswind.kernel.arrange import FLOAT_KEY
-
-        involved = self._filter is not None or self._computed or self._tagged or self.slots
-        if involved or any(plain is None for _, _, plain in self._leaves):
-            return None
-        stored = []
-        for dimension, layout, place in zip(self._dimensions, self._key_layouts, self._key_places, strict=True):
-            _, name, plain = self._leaves[place]
-            is_float = dimension.expr.type.kind is Kind.FLOAT
-            if dimension.hashed or (plain != layout and not is_float):
-                return None
-            stored.append((name, (FLOAT_KEY if is_float else 1) * dimension.bits // 8))
-        for name, _, layout in self._carried:
-            if not is_plain(layout, self._schema.field(name).type):
-                return None
-            stored.append((name, self.width(name)))
-        return stored
 
     def prepare(
         self,
@@ -314,6 +279,10 @@ class Intake:
             and any(node in exprs for node in walk(move_expr(entry.query.where, entry.units)))
         ]
         return f" (query {' or '.join(repr(name) for name in asking or users)})"
+
+
+def _slot_layout(expr: Expr) -> Layout:
+    return Layout(storage_of(expr.type), machine_dtype(expr.type))
 
 
 def is_plain(layout: Layout, of: pa.DataType) -> bool:

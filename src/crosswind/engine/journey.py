@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +17,34 @@ from crosswind.engine.spans import Turn
 from crosswind.engine.standing import Keep, Pairs, Stand
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
-from crosswind.window.replicas import Joint, Replicas
+from crosswind.window.replicas import Joint
 from crosswind.window.vector import address
 
-__all__ = ["ROOM", "Findings", "Journey", "Masks"]
+__all__ = ["ROOM", "Findings", "Journey", "Masks", "Share"]
 
 _Ints = npt.NDArray[np.int64]
 Masks = Sequence[_Ints | None]
 """The terms that each new tuple may be part of, by bank (None: all that its unit is part of)."""
+
+Share = tuple[tuple[int, int], ...]
+"""A part of the windows that are searched first: of each, basic windows from and to."""
 
 ROOM = 1024
 """Combinations that are handed on at a time: they stay in the cache. At least 32, which are compared at once."""
 
 _RESULTS = 1 << 18
 """Results of a query that are noted before rows are made of them."""
+
+
+class Searched(Protocol):
+    """A window that is searched."""
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+
+    def residents(self, copy: int, /) -> Residents:
+        """Return the basic windows of one copy as kernels see them."""
 
 
 class Findings:
@@ -75,7 +90,7 @@ class Journey:
         Whose tuples go this way.
     roots : sequence of (list of Hopping, int)
         The first hops, and the terms (as bits) that every tuple may be part of; a pair for every bank of terms.
-    windows : sequence of Replicas
+    windows : sequence of Searched
         The windows of all units.
     findings : sequence of Findings
         Where results are noted, by query.
@@ -85,7 +100,7 @@ class Journey:
         self,
         unit: int,
         roots: Sequence[tuple[list[Hopping], int]],
-        windows: Sequence[Replicas],
+        windows: Sequence[Searched],
         findings: Sequence[Findings],
     ) -> None:
         self._unit, self._roots, self._windows, self._findings = unit, roots, windows, findings
@@ -93,7 +108,7 @@ class Journey:
         self._place, self._clock = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
         self._clock_at = address(self._clock)
         self.cancelled = False
-        self.busy_s, self.tasks = 0.0, 0
+        self.busy_s = 0.0
         self.pace_s = 0.0
         """Seconds that a tuple takes, lately."""
         self._seen = 0
@@ -102,7 +117,8 @@ class Journey:
     def _make(self, room: int) -> None:
         self._room = room
         self._homes: dict[tuple[int, int | None], Home] = {}
-        self._source = self._home(self._unit, None)
+        self._read = sorted({at for hops, _ in self._roots for at in _columns_of(self._unit, hops)})
+        self._source = self._homes[self._unit, None] = Home(self._unit, None, 1 + max(self._read, default=0))
         self._starts: list[Start] = []
         self._ops: list[Op] = []
         self.stands: list[tuple[int, Stand]] = []
@@ -120,11 +136,9 @@ class Journey:
         self._at = {op.at: op for op in self._ops}
         outputs = {id(emit.output) for emit in self._emits}
         self._mine = [findings for findings in self._findings if id(findings.output) in outputs]
-        of_source = (at for op in self._searches for unit, at, _ in op.hopping.columns if unit == self._unit)
-        self._read = sorted(set(of_source))
         self._places: dict[int, Residents | Joint] = {}
 
-    def _home(self, unit: int, copy: int | None) -> Home:
+    def _home(self, unit: int, copy: int) -> Home:
         key = (unit, copy)
         if key not in self._homes:
             self._homes[key] = Home(unit, copy, self._windows[unit].width)
@@ -208,7 +222,6 @@ class Journey:
         for query in self._go(block, masks, turn, cursors, step):
             self._findings[query].grow()
         self.busy_s += time.perf_counter() - began
-        self.tasks += 1
 
     def _go(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> Iterator[int]:
         from crosswind.kernel.follow import Outcome, follow_kernels
@@ -249,11 +262,16 @@ class Journey:
 
         return sum(int(op.words[Words.MADE]) for op in self._ops)
 
-    def take_share(self, column: int, columns: int) -> None:
-        """Search only one of ``columns`` shares of the first windows on the way."""
-        for start in self._starts:
-            for op in start.children:
-                op.take_share(column, columns)
+    def shares(self, count: int) -> list[Share]:
+        """Return ``count`` shares of the windows that are searched first."""
+        cut = [op.shares(count) for start in self._starts for op in start.children]
+        return [tuple(shares[column] for shares in cut) for column in range(count)]
+
+    def take_share(self, share: Share) -> None:
+        """Search only one share of the windows that are searched first."""
+        first = (op for start in self._starts for op in start.children)
+        for op, mine in zip(first, share, strict=True):
+            op.take_share(mine)
 
     @property
     def first_windows(self) -> tuple[int, int]:
@@ -310,3 +328,10 @@ class Journey:
                 bases |= dict(zip(mine, joint.bases, strict=False))
         for emit in self._emits:
             emit.put_bases(bases)
+
+
+def _columns_of(unit: int, hops: Sequence[Hopping]) -> Iterator[int]:
+    """Yield the columns that ``hops``, and those after them, read of tuples of ``unit``."""
+    for hop in hops:
+        yield from (at for whose, at, _ in hop.columns if whose == unit)
+        yield from _columns_of(unit, hop.onward)

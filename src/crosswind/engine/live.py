@@ -6,6 +6,7 @@ import sys
 import time as clock
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from types import TracebackType
 from typing import Any, Generic, Self
 
@@ -15,19 +16,17 @@ import pyarrow as pa
 
 from crosswind.engine.admission import Admission
 from crosswind.engine.choice import Choice
-from crosswind.engine.express import FEW, Express
 from crosswind.engine.inorder import InOrder, Results
 from crosswind.engine.intake import Intake
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outer import Outer
 from crosswind.engine.outlet import Found
 from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of, tables
-from crosswind.engine.routes import Routes
 from crosswind.engine.show import stats_html
 from crosswind.engine.snapshots import Snapshots
 from crosswind.engine.spans import Wait, spans_of
 from crosswind.engine.stats import Latencies, Stats
-from crosswind.engine.strategy import Late, Matches, Numbers, PairFaultError, Strategy, Window
+from crosswind.engine.strategy import Combinations, Late, PairFaultError, Strategy, Window
 from crosswind.errors import (
     ArithmeticOverflowError,
     ClosedJoinError,
@@ -48,6 +47,9 @@ __all__ = ["LiveJoin"]
 
 _GATHERED = 1 << 15
 """Matches that are met late and kept until rows are made of them, or a few more."""
+
+_FEW = 16
+"""Tuples of a push that are live ones, where microseconds count."""
 
 
 class LiveJoin(Snapshots, InOrder, Generic[Found]):
@@ -111,37 +113,21 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         self._waits = [Wait.of(unit, plan, self._spans) for unit in range(len(plan.units))]
         self._counted |= any(spans.counts for spans in self._spans)
         index, basic_window = self._options
-        self._strategy: Strategy | Routes
-        if plan.terms:
-            self._strategy = self._choice.build_routes(
-                plan, self._intakes, self._spans, index, basic_window, self._counted
-            )
-        else:
-            self._strategy = self._choice.build(plan, self._intakes, index, basic_window, self._counted)
+        self._strategy: Strategy = self._choice.build(
+            plan, self._intakes, self._spans, index, basic_window, self._counted
+        )
         self._outer = Outer.of(plan, self._intakes)
         self._make_makers()
         # Texts may be moved when tuples are inserted: rows of those are made before that, all others once a call.
         moving = [k for k, made in enumerate(self._materialisers) if not made.is_plain]
-        self._hasty = range(len(plan.queries)) if self._admission.sheds else moving
+        at_once = self._admission.sheds or self._outer is not None
+        self._hasty = range(len(plan.queries)) if at_once else moving
         self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
 
     def _make_makers(self) -> None:
         """Make what makes rows: nothing of it has to be kept."""
         plan = self._plan
         self._materialisers = [Materialiser(plan, self._intakes, k) for k in range(len(plan.queries))]
-        self._express = {} if self._counted or self._outer is not None else self._express_ways()
-        if not self._is_ordered and self._outer is None:
-            self._strategy.make_rows(self._rows_of)
-
-    def _express_ways(self) -> dict[str, Express]:
-        if isinstance(self._strategy, Routes):
-            return {}
-        ways = {
-            name: Express.of(units[0], self._intakes, self._strategy, self._materialisers[0])
-            for name, units in self._units.items()
-            if len(units) == 1
-        }
-        return {name: way for name, way in ways.items() if way is not None}
 
     @property
     def _windows(self) -> Sequence[Window]:
@@ -188,13 +174,9 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
             arrays = {name: take_rows(array, rows) for name, array in arrays.items()}
             ticks = ticks[rows]
             least, greatest = _ends_of(ticks)
-        results = None
-        if late is None and 0 < len(ticks) <= FEW and stream in self._express:
-            results = self._take_few(stream, arrays, ticks, (least, greatest))
-        if results is None:
-            units = self._units[stream]
-            portions = self._portions(units, arrays, ticks, (least, greatest))
-            results = self._take(stream, units, portions, greatest if len(ticks) else None)
+        units = self._units[stream]
+        portions = self._portions(units, arrays, ticks, (least, greatest))
+        results = self._take(stream, units, portions, greatest if len(ticks) else None)
         admitted = self._admission.close() if self._admission.sheds else len(ticks)
         self._tuples_in = _more(self._tuples_in, stream, admitted)
         if self._admission.sheds:
@@ -340,7 +322,7 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
             reason={u.stream.alias: i.reason for u, i in zip(self._plan.units, self._strategy.indexes, strict=True)},
             shed=dict(self._shed),
             workers=self._strategy.shifts(),
-            routes=self._strategy.orders.ways() if isinstance(self._strategy, Routes) else {},
+            routes=self._strategy.ways(),
             busy_s=self._latencies.total_s,
         )
 
@@ -440,22 +422,6 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
             self._watermarks[stream].see(greatest)
         return results + self._settle()
 
-    def _take_few(
-        self,
-        stream: str,
-        arrays: Mapping[str, pa.Array],
-        ticks: npt.NDArray[np.int64],
-        ends: tuple[int, int],
-    ) -> Results | None:
-        """Join a few live tuples; None: they have to take the general way."""
-        if self._ordered is not None or self._admission.sheds:
-            return None
-        tables = self._express[stream].push(arrays, ticks, ends)
-        if tables is None:
-            return None
-        self._watermarks[stream].see(ends[1])
-        return [(0, table) for table in tables] + self._settle()
-
     def _move(self, watermarks: Mapping[str, int], began: float) -> Found:
         """Advance watermarks and return what that completes, by query."""
         return self._hand_out(self._moved(watermarks), began)
@@ -513,7 +479,7 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         results: Results = []
         if self._counted:
             results = self._join_in_order(marks)
-        elif self._plan.terms:
+        else:
             results = self._completed()
         limits = self._limits(marks)
         if self._outer is not None:
@@ -530,15 +496,12 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         """Join tuples that are next in the order, and make rows of what they complete."""
         results: Results = []
         for unit, release in enumerate(released):
-            if release is not None:  # sequence numbers bound what ROWS windows let them meet
-                numbers = None if self._plan.terms else self._numbers(unit, release, released)
-                results += self._join(unit, release.block, numbers, released)
+            if release is not None:
+                results += self._join(unit, release.block, released)
         return results + self._completed()
 
     def _completed(self) -> Results:
-        """Make rows of what was found on routes, and has waited for that."""
-        if not isinstance(self._strategy, Routes):
-            return []
+        """Make rows of what was found, and has waited for that."""
         every = self._strategy.complete(range(len(self._plan.queries)))
         return self._rows_of_all([(found.query, found.parts, found.count) for found in every])
 
@@ -587,32 +550,27 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
             limits.append((oldest, None if wait.count is None else self._sorter.counts[unit] - wait.count))
         return limits
 
-    def _join(
-        self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None = None
-    ) -> Results:
+    def _join(self, unit: int, block: Block, released: list[Release | None] | None = None) -> Results:
         """Scan, then insert (expiry, the third step, follows when the call is settled)."""
         results: Results = []
         if self._outer is not None and len(block):
             block = self._outer.note(unit, block)
         if block.keep is not None:
-            rows = np.flatnonzero(block.keep)
-            block = block.take(rows)
-            numbers = None if numbers is None else Numbers(numbers.low[rows], numbers.high[rows])
+            block = block.take(np.flatnonzero(block.keep))
         if not len(block):
             return results
         try:
-            for query, parts, count, made in self._found(unit, block, numbers, released):
-                results += self._rows(query, parts, count, made)
+            for found in self._found(unit, block, released):
+                results += self._rows(found.query, found.parts, found.count)
         except PairFaultError as fault:
             raise self._overflow(unit, block, fault) from None
         self._strategy.insert(unit, block)
         return results + self._met_late(self._strategy.collect())
 
-    def _rows(self, query: int, parts: Sequence[Mapping[int, Place]], count: int, made: pa.Table | None) -> Results:
-        """Make rows of results, unless they are ``made`` already, and hold them back where there is an order."""
-        if made is None:
-            parts, count = self._materialisers[query].sift(parts, count)
-        table = self._materialisers[query].table(parts, count) if made is None else made
+    def _rows(self, query: int, parts: Sequence[Mapping[int, Place]], count: int) -> Results:
+        """Make rows of results, and hold them back where there is an order."""
+        parts, count = self._materialisers[query].sift(parts, count)
+        table = self._materialisers[query].table(parts, count)
         self._admission.note(table.num_rows)
         if self._ordered is None:
             return [(query, table)]
@@ -624,13 +582,9 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
     def _rows_of_all(self, found: list[tuple[int, Sequence[Mapping[int, Place]], int]]) -> Results:
         """Make rows of the results of several queries, at one go if there is no order."""
         if self._ordered is not None or self._admission.sheds:
-            return [made for query, parts, count in found for made in self._rows(query, parts, count, None)]
+            return [made for query, parts, count in found for made in self._rows(query, parts, count)]
         made = tables([(self._materialisers[query], parts, count) for query, parts, count in found])
         return [(query, table) for (query, _, _), table in zip(found, made, strict=True)]
-
-    def _rows_of(self, unit: int, block: Block, matches: Matches) -> pa.Table:
-        """Make the rows of matches; workers may call this beside each other."""
-        return self._materialisers[0].table([pair_of(unit, block, matches)], len(matches))
 
     def _met_late(self, found: Iterable[Late]) -> Results:
         """Make rows of what was found for tuples that are not met at once."""
@@ -641,7 +595,8 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         count = 0
         for late in found:  # often many, and small: rows of several are made at one go
             if len(late.matches) >= _GATHERED // 2:
-                results.append((0, self._rows_of(late.unit, late.block, late.matches)))
+                pair = pair_of(late.unit, late.block, late.matches)
+                results.append((0, self._materialisers[0].table([pair], len(late.matches))))
                 continue
             parts.append(pair_of(late.unit, late.block, late.matches.copy()))
             count += len(late.matches)
@@ -653,23 +608,15 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         self._admission.note(sum(table.num_rows for _, table in results))
         return results
 
-    def _found(
-        self, unit: int, block: Block, numbers: Numbers | None, released: list[Release | None] | None
-    ) -> Iterator[tuple[int, Sequence[Mapping[int, Place]], int, pa.Table | None]]:
-        """Yield what new tuples of ``unit`` complete: query, where the members are, how many, rows if made already."""
-        if isinstance(self._strategy, Routes):
-            for found in self._strategy.combine(unit, block, released):
-                yield found.query, found.parts, found.count, None
-            for found in self._strategy.complete(self._hasty):
-                yield found.query, found.parts, found.count, None
-        else:
-            for matches in self._strategy.probe(unit, block, numbers):
-                places = pair_of(unit, block, matches)
-                if self._outer is None:
-                    yield 0, [places], len(matches), matches.table
-                else:
-                    for query, met, count in self._outer.meet(places, len(matches)):
-                        yield query, [met], count, None
+    def _found(self, unit: int, block: Block, released: list[Release | None] | None) -> Iterator[Combinations]:
+        """Yield what new tuples of ``unit`` complete, as far as rows have to be made of it now."""
+        strategy = self._strategy
+        for found in chain(strategy.combine(unit, block, released), strategy.complete(self._hasty)):
+            if self._outer is None:
+                yield found
+            else:
+                for part in found.parts:
+                    yield from self._outer.meet(part)
 
     def _hand_out(self, results: Results, began: float) -> Found:
         """Return the results of each query in one table, as users get them; tell those who have subscribed."""
@@ -712,8 +659,8 @@ def _more(counts: dict[str, int], stream: str, count: int) -> dict[str, int]:
 
 
 def _ends_of(ticks: npt.NDArray[np.int64]) -> tuple[int, int]:
-    """Return the least and the greatest (0, 0 if there are none); few are live ones, where microseconds count."""
-    if len(ticks) > FEW:
+    """Return the least and the greatest (0, 0 if there are none); NumPy takes longer for a few."""
+    if len(ticks) > _FEW:
         return int(ticks.min()), int(ticks.max())
     some = ticks.tolist() or [0]
     return min(some), max(some)

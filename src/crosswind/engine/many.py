@@ -15,7 +15,6 @@ from crosswind.engine.live import LiveJoin
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outlet import Outlet
 from crosswind.engine.relaying import Relaying, same_units
-from crosswind.engine.routes import Routes
 from crosswind.engine.strategy import Strategy
 from crosswind.errors import InputError, UnsupportedError, did_you_mean
 from crosswind.io.forms import reshape
@@ -168,9 +167,7 @@ class ManyJoin(LiveJoin[dict[str, pa.Table]], Outlet[dict[str, pa.Table]]):
         self._late_tables = {**{name: [] for name in self._schemas}, **self._late_tables}
         waiting[2].end()
 
-    def _move_in(
-        self, plan: Plan, intakes: list[Intake], strategy: Strategy | Routes, sorter: Sorter, numbered: bool
-    ) -> None:
+    def _move_in(self, plan: Plan, intakes: list[Intake], strategy: Strategy, sorter: Sorter, numbered: bool) -> None:
         """Take the tuples that wait in the windows of the old plan, and those that are held for the order."""
         units = same_units(plan, self._plan)
         self._sorter = Sorter([unit.stream.name for unit in self._plan.units])

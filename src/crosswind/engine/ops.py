@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.hopping import Hopping
+from crosswind.engine.partition import Partition
 from crosswind.engine.probe import CACHED, Scratch
 from crosswind.engine.strategy import PairFaultError
 from crosswind.plan.physical import Storage
@@ -21,9 +22,6 @@ from crosswind.window.vector import Layout, address
 __all__ = ["RESULTS_ROOM", "All", "Emit", "Home", "Op", "Output", "Product", "Search", "Start"]
 
 _Ints = npt.NDArray[np.int64]
-
-_LOOKED_AT = 2_048
-"""Comparisons that could be made in the time that a probe needs for an arranged run, or about."""
 
 RESULTS_ROOM = 256
 """Results of a query that there is room for in the beginning."""
@@ -130,9 +128,11 @@ class Op:
         self.children: list[Op] = []
         self.words[Words.KIND] = kind
         self.kept: list[Any] = []
+        self._partitions: dict[int, Partition] = {}
         self.words[Words.CHOSEN], self.words[Words.CHOSEN_2] = self._room(room), self._room(room)
         if kind != Words.EMIT:
-            self.words[Words.CELLS] = self._room((4 * len(units) + 1, room))
+            self.cells = np.zeros((4 * len(units) + 1, room), dtype=np.int64)
+            self.words[Words.CELLS] = self._keep(self.cells)
             self.words[Words.ROOM] = room
 
     def _room(self, shape: Any) -> int:
@@ -159,17 +159,18 @@ class Op:
     def attune(self, changed: set[Home]) -> None:
         """Write down what has changed about windows, and new tuples."""
 
-    def take_share(self, column: int, columns: int) -> None:
-        """Search only one of ``columns`` shares of the basic windows, cut so that all have about as much to do."""
+    def shares(self, count: int) -> list[tuple[int, int]]:
+        """Return ``count`` shares of the basic windows that are searched, as CellJoin cuts them."""
+        residents = self.homes[-1].residents
+        partition = self._partitions.setdefault(count, Partition(count))
+        partition.resize(0 if residents is None else len(residents.items))
+        return [partition.share(column) for column in range(count)]
+
+    def take_share(self, share: tuple[int, int]) -> None:
+        """Search only these of the basic windows: from, and one past the last."""
         from crosswind.kernel.follow import Op as Words
 
-        residents = self.homes[-1].residents
-        if residents is not None and residents.items:
-            runs = residents.runs
-            effort = np.cumsum(np.where(runs[:, 5] == 0, runs[:, 0], np.minimum(runs[:, 0], _LOOKED_AT)))
-            cuts = np.searchsorted(effort, [effort[-1] * k // columns for k in (column, column + 1)], side="right")
-            first, last = cuts[0], len(runs) if column + 1 == columns else cuts[1]
-            self.words[Words.FIRST], self.words[Words.LAST] = first if column else 0, last
+        self.words[Words.FIRST], self.words[Words.LAST] = share
 
     @property
     def first_window(self) -> tuple[int, int]:
@@ -297,7 +298,9 @@ class Search(Op):
         limits = hopping.limits(self.units)
         self.kept.append(limits)
         words[Words.LIMITS] = address(limits.words)
-        for place in (Words.WANT, Words.REPS, Words.GIVEN, Words.MASKS, Words.GROUP_OF):
+        self._want, self._reps = np.zeros((2, room + 1), dtype=np.int64)
+        words[Words.WANT], words[Words.REPS] = address(self._want), address(self._reps)
+        for place in (Words.GIVEN, Words.MASKS, Words.GROUP_OF):
             words[place] = self._room(room + 1)
         words[Words.GROUP_ORDER], words[Words.GROUP_STARTS] = self._room(room + 1), self._room(room + 1)
         words[Words.GROUP_SIZE] = 1 << (2 * room).bit_length()
@@ -505,11 +508,27 @@ class Search(Op):
         residents = self._home.residents
         if residents is None:
             raise LookupError("a search found an overflow without a window")
-        fault = PairFaultError(residents.items[state[3]], int(state[4]), int(state[5]))
-        fault.terms = self.hopping.hop.terms
+        terms = self.hopping.hop.terms
         if kind == 3:
-            fault.terms = self.hopping.accused(self.window_nulls, int(state[1]), int(state[2]))
-        return fault
+            terms = self.hopping.accused(self.window_nulls, int(state[1]), int(state[2]))
+        return PairFaultError(
+            residents.items[state[3]],
+            int(state[4]),
+            self._home.unit,
+            self._new_member(kind, int(state[5])),
+            len(self._entry.units) - 1,
+            terms,
+        )
+
+    def _new_member(self, kind: int, probe: int) -> int:
+        """Return which of the new tuples is a member of the combination that probes; -1: none is."""
+        from crosswind.kernel.follow import Op as Words
+
+        if self._entry.homes[0].copy is not None:
+            return -1
+        by_group = kind != 3 and int(self.words[Words.GROUPS]) > 0
+        chosen = self._reps if by_group else self._want
+        return int(self._entry.cells[2, chosen[probe]])
 
 
 def _width(layout: Layout) -> int:

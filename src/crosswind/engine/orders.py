@@ -282,7 +282,7 @@ class _Samples:
         for expr, coefficient in side.terms:
             if not isinstance(expr, Column) or expr not in slots:
                 return None
-            vector = self._windows[side.role].sample(self._intakes[side.role].keys + slots.index(expr), _SAMPLE)
+            vector = self._windows[side.role].sample(self._intakes[side.role].slot_at[slots.index(expr)], _SAMPLE)
             if vector.values.dtype.kind not in "iuf" or len(vector) != len(vector.values):
                 return None
             values = vector.values.astype(np.float64)

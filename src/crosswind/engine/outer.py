@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.intake import Intake
-from crosswind.engine.result import Member
+from crosswind.engine.result import Absent, Place
+from crosswind.engine.strategy import Combinations
 from crosswind.engine.unmatched import Unmatched, UnmatchedMark
 from crosswind.plan.compile import Plan
 from crosswind.plan.physical import Storage
@@ -62,15 +63,17 @@ class Outer:
         """Note what :meth:`matched` told."""
         self._waiting[unit].set_matched(first, flags)
 
-    def meet(self, places: Mapping[int, Member], count: int) -> Iterator[tuple[int, Mapping[int, Member], int]]:
-        """Note ``count`` matches; yield what they give: pairs, or the left tuples that match for the first time."""
+    def meet(self, part: Mapping[int, Place]) -> Iterator[Combinations]:
+        """Note matches; yield what they give: pairs, or the left tuples that match for the first time."""
         for unit, waiting in self._waiting.items():
-            place = places[unit]
+            place = part[unit]
+            if isinstance(place, Absent):
+                raise LookupError("a match has members of both streams")
             fresh = waiting.meet(place.column(waiting.column, Layout(Storage.FIXED)).values)
             if self._kind == "semi" and len(fresh):
-                yield 0, {number: known.take(fresh) for number, known in places.items()}, len(fresh)
+                yield Combinations(0, [{other: known.take(fresh) for other, known in part.items()}], len(fresh))
         if self._kind not in ("semi", "anti"):
-            yield 0, places, count
+            yield Combinations(0, [part], len(next(iter(part.values()))))
 
     def close(self, marks: list[int], oldest: list[tuple[int | None, int | None]]) -> Iterator[tuple[int, list[Block]]]:
         """Yield, by unit, tuples that come out alone: no partner came, and none can come any more."""

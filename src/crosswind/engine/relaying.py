@@ -45,7 +45,7 @@ class Relaying:
         for k, dimension in enumerate(old_plan.accesses[was].dimensions):
             known["key", move_expr(dimension.expr, moved), dimension.hashed] = k
         for k, expr in enumerate(old_plan.units[was].slots):
-            known["slot", move_expr(expr, moved)] = old_intake.keys + k
+            known["slot", move_expr(expr, moved)] = old_intake.slot_at[k]
         known |= {("payload", name): k for name, k in old_intake.payload_at.items() if k != TIMES}
         wanted: list[object] = [("key", d.expr, d.hashed) for d in new_plan.accesses[now].dimensions]
         wanted += [("slot", expr) for expr in new_plan.units[now].slots]

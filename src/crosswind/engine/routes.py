@@ -9,7 +9,7 @@ the windows, and the searches as far as they are alike (:mod:`crosswind.plan.hop
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,10 @@ from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
 from crosswind.engine.journey import Findings, Journey
 from crosswind.engine.orders import Orders, Work
-from crosswind.engine.party import Party
-from crosswind.engine.result import Part
+from crosswind.engine.pool import WorkerPool
 from crosswind.engine.spans import Spans, Turn, Wait
 from crosswind.engine.standing import Pairs, Stand
-from crosswind.engine.strategy import AtOnce, Shift
+from crosswind.engine.strategy import AtOnce, Combinations, Shift
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop, hops_of
@@ -32,7 +31,7 @@ from crosswind.window.arrival import Release
 from crosswind.window.block import Block
 from crosswind.window.replicas import Replicas
 
-__all__ = ["Combinations", "Routes"]
+__all__ = ["Routes"]
 
 _Name = tuple[frozenset[int], bool]
 """What a copy of a window is known by: keys, and whether those are compared for equality."""
@@ -47,15 +46,6 @@ _SHORT = 1 << 15
 
 _BANK = 64
 """Terms whose bits share a word, and whose searches can be shared."""
-
-
-@dataclass(slots=True)
-class Combinations:
-    """Complete results of query number ``query``: where their members are, and how many they are."""
-
-    query: int
-    parts: list[Part]
-    count: int
 
 
 class Routes(AtOnce):
@@ -78,7 +68,9 @@ class Routes(AtOnce):
     name : str
         The engine, as users know it.
     sides : tuple of int
-        How many workers divide new tuples, and how many the first window on their way (see :class:`Party`).
+        How many workers divide new tuples, and how many the first window (see :class:`WorkerPool`).
+    adaptive : bool
+        Whether the load decides how many workers are active.
     """
 
     def __init__(
@@ -92,14 +84,18 @@ class Routes(AtOnce):
         *,
         name: str = "kang",
         sides: tuple[int, int] = (1, 1),
+        adaptive: bool = False,
     ) -> None:
         self.name = name
         self._plan = plan
         self._intakes = intakes
         self._spans = spans
         self._choice = index
+        scanned = index == "scan" or not all(access.dimensions for access in plan.accesses)
+        workers = max(1, sides[0]) * sides[1]
         self.windows = tuple(
-            Replicas(tuple(intake.layouts[: intake.stored]), numbered) for intake in intakes
+            Replicas(tuple(intake.layouts[: intake.stored]), numbered, uniform=scanned and workers > 1)
+            for intake in intakes
         )
         self._waits = [Wait.of(unit, plan, spans) for unit in range(len(intakes))]
         self._basic_window = basic_window
@@ -109,8 +105,8 @@ class Routes(AtOnce):
         self._later = [{bank: self._later_terms(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
         self.orders = Orders(plan, intakes, self.windows)
         self._came, self._made = [0] * len(intakes), [0] * len(intakes)
-        self._sides = sides
-        self._party: Party | None = None
+        self._sides, self._adaptive = sides, adaptive
+        self.pool: WorkerPool | None = None
         self._newest = [-1] * len(intakes)
         self._derive()
 
@@ -119,10 +115,10 @@ class Routes(AtOnce):
         workers = max(1, self._sides[0]) * self._sides[1]
         self._turn: Turn | None = None
         self._findings = [[Findings(entry.units) for entry in self._plan.queries] for _ in range(workers)]
-        if self._party is not None:
-            self._party.findings = self._findings
+        if self.pool is not None:
+            self.pool.findings = self._findings
         elif workers > 1:
-            self._party = Party(self._sides, self._findings)
+            self.pool = WorkerPool(self._sides, self._findings, adaptive=self._adaptive)
         self._stands: list[Stand] = []
         self._pairs: list[Pairs] = []
         self._combined: Block | None = None
@@ -158,7 +154,7 @@ class Routes(AtOnce):
             self._provide(unit, wanted[unit])
         journeys = [self._journey(unit, tree) for unit, tree in enumerate(trees)]
         self._stands, self._pairs = [], []
-        if self._party is None:
+        if self.pool is None:
             self._let_stand([mine for (mine,) in journeys])
         return journeys
 
@@ -256,7 +252,7 @@ class Routes(AtOnce):
             self._turn = Turn(len(self.windows), released)
         masks = [self._begin(unit, block, bank) for bank in self._banks]
         journeys = self._journeys[unit]
-        if self._party is not None and self._party.follow(journeys, block, masks, self._turn):
+        if self.pool is not None and self.pool.follow(journeys, block, masks, self._turn):
             yield from self.complete(query for query in range(len(self._findings[0])) if self._is_large(query))
             return
         for query in journeys[0].follow(block, masks, self._turn):
@@ -272,12 +268,14 @@ class Routes(AtOnce):
 
     def save(self) -> Any:
         """Note that a call has begun."""
+        if self.pool is not None:
+            self.pool.staff.entered()
         return [window.mark() for window in self.windows], list(self._copies), list(self._newest)
 
     def undo(self, saved: Any) -> None:
         """Be again what this was at :meth:`save`; workers that are still at it are waited for."""
-        if self._party is not None:
-            self._party.undo()
+        if self.pool is not None:
+            self.pool.undo()
         marks, copies, newest = saved
         super().undo(marks)
         self._copies, self._newest = list(copies), list(newest)
@@ -287,19 +285,28 @@ class Routes(AtOnce):
         return any(findings[query].is_large for findings in self._findings)
 
     def _taken(self, query: int) -> Combinations:
-        if self._party is None:
+        if self.pool is None:
             return Combinations(query, *self._findings[0][query].take())
         taken = [findings[query].take() for findings in self._findings]
         return Combinations(query, [part for parts, _ in taken for part in parts], sum(count for _, count in taken))
 
+    def ways(self) -> dict[str, str]:
+        """Return, by alias, the join orders of its tuples, where there is a choice."""
+        return self.orders.ways() if any(len(term.units) > 2 for term in self._plan.terms) else {}
+
     def shifts(self) -> tuple[Shift, ...]:
         """Return what each worker has done."""
-        return () if self._party is None else self._party.shifts()
+        return () if self.pool is None else self.pool.shifts()
 
     def end(self) -> None:
         """End all workers."""
-        if self._party is not None:
-            self._party.end()
+        if self.pool is not None:
+            self.pool.end()
+
+    @property
+    def alive(self) -> int:
+        """How many threads are running."""
+        return 0 if self.pool is None else self.pool.alive
 
     def _begin(self, unit: int, block: Block, bank: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
         """Return the terms that each tuple may be part of; None: all that its unit is part of."""
@@ -313,7 +320,9 @@ class Routes(AtOnce):
 
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` wait in its window."""
-        if block.numbers is not None and len(block):
+        if not len(block):
+            return
+        if block.numbers is not None:
             self._newest[unit] = max(self._newest[unit], int(block.numbers[-1]))
             if block is not self._combined:  # they have met others elsewhere
                 self._newest[unit] = max(self._newest[unit], int(block.numbers.max()))
@@ -337,6 +346,8 @@ class Routes(AtOnce):
             self._made = [made for _, made in self._work()]
             self._journeys = self._plan_hops()
         super().settle()
+        if self.pool is not None:
+            self.pool.staff.review()
 
     def _work(self) -> list[Work]:
         """Return, by unit, how many tuples have come, and how many combinations they have made on their way."""

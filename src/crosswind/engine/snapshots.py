@@ -21,7 +21,6 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.ordering import OrderedOutput
 from crosswind.engine.outer import Outer
 from crosswind.engine.result import Materialiser
-from crosswind.engine.routes import Routes
 from crosswind.engine.strategy import Late, Strategy
 from crosswind.engine.transaction import Transaction
 from crosswind.io.arrow import read_columns, ticks_of
@@ -39,7 +38,7 @@ class Snapshots(Transaction):
     _plan: Plan
     _intakes: list[Intake]
     _materialisers: list[Materialiser]
-    _strategy: Strategy | Routes
+    _strategy: Strategy
     _outer: Outer | None
     _ordered: list[OrderedOutput] | None
     _sorter: Sorter

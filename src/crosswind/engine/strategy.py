@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,21 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.index import Index
+from crosswind.window.arrival import Release
 from crosswind.window.block import Block
 from crosswind.window.join_window import Resident, Residents
 
 if TYPE_CHECKING:
-    from crosswind.engine.probe import Prober
+    from crosswind.engine.result import Place
 
-__all__ = ["AtOnce", "Late", "Matches", "Numbers", "PairFaultError", "RowMaker", "Shift", "Strategy"]
+__all__ = ["AtOnce", "Combinations", "Late", "Matches", "PairFaultError", "Shift", "Strategy", "Window"]
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Which sequence numbers of the other window each probe may meet (ROWS windows)."""
+@dataclass(slots=True)
+class Combinations:
+    """Complete results of query number ``query``: where their members are, and how many they are."""
 
-    low: npt.NDArray[np.int64]
-    high: npt.NDArray[np.int64]
+    query: int
+    parts: Sequence[Mapping[int, Place]]
+    count: int
 
 
 @dataclass(slots=True, eq=False)
@@ -35,8 +37,6 @@ class Matches:
     which: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
     probes: npt.NDArray[np.int64]
-    table: Any = None
-    """Their rows, where whoever found them has made them already."""
     at: tuple[int, ...] = ()
     """Where ``which`` and ``rows`` are, if that is known."""
 
@@ -67,21 +67,34 @@ class Shift:
 
 
 class PairFaultError(Exception):
-    """A kernel met an overflow at this pair; the session turns it into the user's error."""
+    """A kernel met an overflow; the join turns it into the user's error.
 
-    def __init__(self, window: Resident, row: int, probe: int) -> None:
+    Parameters
+    ----------
+    window : Resident
+        The basic window that was looked at.
+    row : int
+        The tuple in it.
+    unit : int
+        Whose window that is.
+    probe : int
+        The new tuple that led there (-1: it cannot be told).
+    others : int
+        How many tuples it had met before.
+    terms : tuple of int
+        Whose condition it was.
+    """
+
+    def __init__(
+        self, window: Resident, row: int, unit: int, probe: int = -1, others: int = 0, terms: tuple[int, ...] = ()
+    ) -> None:
         super().__init__()
-        self.window = window
-        self.row = row
-        self.probe = probe
-        self.terms: tuple[int, ...] = ()
+        self.window, self.row, self.unit = window, row, unit
+        self.probe, self.others, self.terms = probe, others, terms
 
 
 _READ_STILL: list[Any] = []
 """Windows of closed joins with a worker that would not end: they are kept as long as the process runs."""
-
-RowMaker = Callable[[int, Block, Matches], Any]
-"""Makes the rows of matches, given the probing unit and its block."""
 
 
 class Window(Protocol):
@@ -110,20 +123,9 @@ class Window(Protocol):
 
 
 class AtOnce:
-    """What is the same in all strategies that meet tuples at once: nothing comes late, and by default nobody helps."""
+    """What is the same in all strategies: by default nothing comes late, and nobody helps."""
 
     windows: Sequence[Any]
-
-    def make_rows(self, maker: RowMaker) -> None:
-        """Let results be made where that can go on beside the search."""
-
-    def prober(self, unit: int) -> Prober | None:  # noqa: ARG002
-        """Return what finds the partners of few tuples of ``unit`` without anybody's help: nothing does."""
-        return None
-
-    def is_little(self, unit: int, count: int) -> bool:  # noqa: ARG002
-        """Whether the partners of ``count`` tuples are best looked for alone."""
-        return False
 
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` wait in its window."""
@@ -187,23 +189,26 @@ class Strategy(Protocol):
     """One way to spread the work of a join over workers."""
 
     name: str
-    indexes: list[Index]
+
+    @property
+    def indexes(self) -> list[Index]:
+        """The index of the window of each unit."""
 
     @property
     def windows(self) -> Sequence[Window]:
         """The window of each unit."""
 
-    def probe(self, unit: int, block: Block, numbers: Numbers | None) -> Iterator[Matches]:
-        """Find the partners of new tuples of ``unit`` in the window of the other unit."""
+    def combine(self, unit: int, block: Block, released: list[Release | None] | None) -> Iterator[Combinations]:
+        """Find the combinations that new tuples of ``unit`` complete; those that are many are yielded at once.
 
-    def prober(self, unit: int) -> Prober | None:
-        """Return what finds the partners of few tuples of ``unit`` without anybody's help, if that can be done."""
+        ``released`` is what is being joined in the order (only if there are ROWS windows).
+        """
 
-    def is_little(self, unit: int, count: int) -> bool:
-        """Whether the partners of ``count`` tuples of ``unit`` are best looked for alone."""
+    def complete(self, queries: Iterable[int]) -> Iterator[Combinations]:
+        """Yield the combinations of ``queries`` that were found and have not been yielded."""
 
-    def make_rows(self, maker: RowMaker) -> None:
-        """Let results be made where that can go on beside the search."""
+    def ways(self) -> dict[str, str]:
+        """Return, by alias, the join orders of its tuples, where there is a choice."""
 
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` wait in its window."""

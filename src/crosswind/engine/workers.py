@@ -60,7 +60,7 @@ class Crew:
         sent into a lane goes from its first worker to its last.
     loop : str
         Which compiled loop the workers run.
-    kernels : module, optional
+    kernels : module
         Compiled functions that have this loop among them.
     """
 
@@ -70,15 +70,15 @@ class Crew:
         count: int,
         room: int,
         lanes: Sequence[Sequence[tuple[int, int]]],
-        loop: str = "work",
-        kernels: Any = None,
+        loop: str,
+        kernels: Any,
     ) -> None:
-        from crosswind.kernel.crew import Seat, crew_kernels
+        from crosswind.kernel.crew import Seat
         from crosswind.kernel.ring import EVENT_WORDS, MESSAGE, RING_HEAD
 
         self.count = count
         self._name, self._loop = name, loop
-        self._kernels = kernels or crew_kernels()
+        self._kernels = kernels
         ring = RING_HEAD + MESSAGE * _CAPACITY
         self._memory = _Memory((6 * (room + 8) + 8 * ring + 4096) * count + 1024)
         take = self._memory.take
@@ -96,7 +96,6 @@ class Crew:
             seat[Seat.BUFFERS : Seat.BUFFERS + 6] = [address(take(room)) for _ in range(6)]
             seat[Seat.TAKEN] = address(take(16))
             seat[Seat.SCRATCH] = address(take(64))
-            seat[Seat.SEEN] = address(take(8))
             seat[Seat.WORK] = address(take(4 * PROBE_GROUP))
         for event in self._events:
             self._kernels.prepare(address(event))
@@ -159,13 +158,6 @@ class Crew:
         ring, event = self._heads[lane]
         return bool(self._kernels.send(ring, _CAPACITY, event, kind, a, b))
 
-    def post(self) -> Posted:
-        """Wait for what workers post, through the merging tree; work meanwhile."""
-        while not (got := self._kernels.collect(*self._mouth)):
-            self.check()
-        self._check_own(got)
-        return self._read()
-
     def post_or_quiet(self, counts: int, driven: int) -> Posted | bool:
         """Wait for what workers post; True if no message is under way any more, False if neither for a while.
 
@@ -204,19 +196,6 @@ class Crew:
         self._kernels.publish(int(seat[Seat.TAKEN]), which, 0)
         self._kernels.rouse(int(seat[Seat.EVENT]))
 
-    def cancel(self, on: bool) -> None:
-        """Let workers give their tasks up (or, afterwards, take tasks again)."""
-        self._kernels.publish(address(self.flags), 8, int(on))
-        if on:
-            for event in self._events:
-                self._kernels.rouse(address(event))
-
-    def seen(self, worker: int, unit: int) -> int:
-        """Return the latest horizon of the window of ``unit`` that a worker has seen."""
-        from crosswind.kernel.crew import Seat
-
-        return int(self._memory.at(int(self.seats[worker][Seat.SEEN]), 2)[unit])
-
     def take(self, words: int) -> _Words:
         """Return memory that lives as long as the crew."""
         return self._memory.take(words)
@@ -233,16 +212,6 @@ class Crew:
         """Raise WorkerError if a worker has died."""
         if self._failures:
             raise WorkerError(f"{self._failures[0]} The join cannot go on; open it again, from its last snapshot.")
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether a worker has died, or would not end."""
-        return bool(self._failures)
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the workers were told to end."""
-        return bool(self.flags[0])
 
     @property
     def alive(self) -> int:

@@ -1,9 +1,7 @@
-"""The loop of a worker: it takes notices from its rings, does its task, and posts what it finds.
+"""What every worker of a row does: it does its task in slices, and posts what it finds.
 
 One loop serves every query: kernels are called by address. A worker's *seat* is a record
-of words that says which rings, buffers and events are its own; a *notice* has a
-horizon (of which window, and which), then the address of a task for every worker that
-it passes, and is handed on before the task is begun (DP-Join §III-D2). Matches go to one
+of words that says which rings, buffers and events are its own. Matches go to one
 of two buffers, and while the coordinator reads that one the worker goes on in the other
 (CellJoin §4.3).
 
@@ -16,12 +14,9 @@ nobody who has work is kept from a core by somebody who waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
-from crosswind.kernel.jit import load_source
-
-__all__ = ["Message", "Seat", "Task", "address_of", "crew_kernels", "crew_source", "filled_in", "step_words"]
+__all__ = ["Message", "Seat", "Task", "address_of", "crew_source", "filled_in", "step_words"]
 
 
 class Seat:
@@ -54,19 +49,12 @@ class Seat:
     BUSY = 25
     TASKS = 26
     FOUND = 27
-    SEEN = 28
-    """Address of two words: the latest horizon seen of each window."""
     FILLED = 29
     ABOUT = 30
     """Matches in the buffer that is being filled, and a word on whose they are."""
     NOW = 31
-    """Address of the task that is under way (0: none); then its phase, whether more of that is to be begun, and how
-    far what was begun goes."""
-    PHASE, FRESH, UNTIL = 53, 54, 57
-    FIRST = 65
-    """Address of the task that was begun with."""
-    NOTICE = 55
-    """Address of the notice that the task came with."""
+    """Address of the task that is under way (0: none); then its phase, and whether that is to be begun."""
+    PHASE, FRESH = 53, 54
     NOISE = 56
     WORDS = 72
 
@@ -82,11 +70,7 @@ class Step:
 
 
 class Task:
-    """Words of a task; phases follow: first run, last, which probes (address and count, or first and end), cursor.
-
-    A cursor is the address of a word that all who have the same phase share: the next run that nobody has taken.
-    Without one (0) the phase is its worker's alone.
-    """
+    """Words of a task; phases follow: first run, last, which probes (address and count, or first and end)."""
 
     KIND = 0
     KERNEL = 1
@@ -106,20 +90,15 @@ class Task:
     SLICE = 14
     """Basic windows that are looked through before anything else is thought of, such as being called off."""
     PHASES = 15
-    NEXT = 16
-    """Address of the task to go on with (0: none), until it is the one that was begun with."""
-    ABOUT = 17
-    """A word on whose matches these are."""
-    WORDS = 18
-    PHASE_WORDS = 5
+    WORDS = 16
+    PHASE_WORDS = 4
     BOX, PAIRS = 1, 2
 
 
 class Message:
-    """Kinds of messages: notices to workers, and what workers post."""
+    """Kinds of messages that workers post."""
 
-    TASK = 1
-    MATCHES, DONE, FAULT = 1, 2, 3
+    MATCHES, FAULT = 1, 2
     KINDS = 16
 
 
@@ -128,7 +107,7 @@ _SOURCE = '''"""The loop of a worker."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.ring import add_atomic, call_box, call_recheck, call_scan, event_init, load_acquire, move
+from crosswind.kernel.ring import call_box, call_recheck, call_scan, event_init, load_acquire, move
 from crosswind.kernel.ring import nanoseconds, pop, push, reals_at, rest, store_release, table_at, usleep, vector_at
 from crosswind.kernel.ring import wake
 from crosswind.kernel.runtime import fetch
@@ -239,16 +218,6 @@ def begin_task(seat, task, about):
     seat[{FRESH}] = 1
 
 
-@jit()
-def next_task(seat):
-    """Go on with the next task of the ring, if there is one that has not been gone through."""
-    task = fetch(seat[{NOW}], {NEXT_TASK}, np.int64)
-    if task == 0 or task == seat[{FIRST}]:
-        return False
-    begin_task(seat, task, fetch(task, {ABOUT_TASK}, np.int64))
-    return True
-
-
 @jit("int64(int64[::1])")
 def step_task(seat):
     """Do a slice of the task that is under way: done, stuck, or more (3); given up or with a fault it is done, too.
@@ -262,26 +231,16 @@ def step_task(seat):
             seat[{FILLED}] = 0
             return {STEP_DONE}
         if seat[{PHASE}] >= task[{PHASES}]:
-            return 3 if next_task(seat) else {STEP_DONE}
+            return {STEP_DONE}
         at = {WORDS} + {PHASE_WORDS} * seat[{PHASE}]
-        first, last, order, count, cursor = task[at], task[at + 1], task[at + 2], task[at + 3], task[at + 4]
+        first, last, order, count = task[at], task[at + 1], task[at + 2], task[at + 3]
         if seat[{FRESH}] != 0:
-            if cursor != 0:
-                first = add_atomic(cursor, 0, task[{SLICE}])
-                last = min(last, first + task[{SLICE}])
             begin(state, task[{KIND}], first, order)
             seat[{FRESH}] = 0
-            seat[{UNTIL}] = last
-            if first >= last:
-                seat[{PHASE}] += 1
-                seat[{FRESH}] = 1
-                continue
-        last = seat[{UNTIL}]
         if state[0] < last:
             break
         seat[{FRESH}] = 1
-        if cursor == 0:
-            seat[{PHASE}] += 1
+        seat[{PHASE}] += 1
     if seat[{FILLED}] == 0 and load_acquire(seat[{TAKEN}], seat[{TURN}]) != 0:
         return {STEP_STUCK}
     until = min(last, state[0] + task[{SLICE}])
@@ -314,73 +273,6 @@ def wait_at_random(seat):
     return np.int64(noise >> np.uint64(40))
 
 
-@jit()
-def take_notice(seat):
-    """Take a notice, hand it on, and begin the task in it; idle if there is none."""
-    message = seat[{SCRATCH}] + 128
-    lane = -1
-    if pop(seat[{IN}], seat[{CAPACITY}], message):
-        lane = 0
-    elif seat[{IN} + 1] != 0 and pop(seat[{IN} + 1], seat[{CAPACITY}], message):
-        lane = 1
-    if lane < 0:
-        return np.int64({STEP_IDLE})
-    kind = fetch(message, 0, np.int64)
-    if kind != {TASK}:
-        return -kind
-    if seat[{DELAY}] > 0:
-        wait_at_random(seat)
-    notice = fetch(message, 1, np.int64)
-    if seat[{OUT} + lane] != 0:
-        push(seat[{OUT} + lane], seat[{CAPACITY}], kind, notice, 0, 0)
-        wake(seat[{NEXT} + lane])
-    seat[{NOTICE}] = notice
-    task = fetch(notice, 2 + seat[{INDEX}], np.int64)
-    seat[{NOW}] = 0
-    seat[{FIRST}] = task
-    if task != 0:
-        begin_task(seat, task, fetch(task, {ABOUT_TASK}, np.int64))
-    return np.int64({STEP_DONE})
-
-
-@jit("int64(int64[::1])")
-def step(seat):
-    """Take a notice, or do a slice of its task; after the last one say what has been seen, and that it is done."""
-    if seat[{NOTICE}] == 0:
-        return take_notice(seat)
-    if seat[{NOW}] != 0:
-        began = nanoseconds(seat[{SCRATCH}] + 192)
-        code = step_task(seat)
-        seat[{BUSY}] += nanoseconds(seat[{SCRATCH}] + 192) - began
-        if code != {STEP_DONE}:
-            return np.int64({STEP_DONE}) if code == 3 else code
-        hand_over(seat)
-    unit = fetch(seat[{NOTICE}], 0, np.int64)
-    if unit >= 0:
-        store_release(seat[{SEEN}], unit, fetch(seat[{NOTICE}], 1, np.int64))
-    seat[{NOTICE}] = 0
-    seat[{NOW}] = 0
-    seat[{TASKS}] += 1
-    give(seat, {DONE}, 0, 0, 0)
-    return np.int64({STEP_DONE})
-
-
-@jit("int64(int64[::1])")
-def work(seat):
-    """Serve until told to stop (0), or until a message cannot be understood (its kind)."""
-    turn = 0
-    while True:
-        code = step(seat)
-        if code < 0:
-            return -code
-        if code == {STEP_DONE}:
-            turn = 0
-            continue
-        if code == {STEP_IDLE} and load_acquire(seat[{FLAGS}], 0) != 0:
-            return 0
-        turn = rest(seat[{EVENT}], turn, seat[{SPINS}])
-
-
 @jit("int64(int64, int64, int64, int64, int64, int64)")
 def send(ring, capacity, event, kind, a, b):
     """Write a message for whoever sleeps on ``event``, and wake it; 0 if the ring is full."""
@@ -388,41 +280,6 @@ def send(ring, capacity, event, kind, a, b):
         return 0
     wake(event)
     return 1
-
-
-@jit("int64(int64[::1], int64, int64, int64, int64, int64)")
-def collect(seat, tree, count, capacity, spins, out):
-    """Merge what workers have posted, and read one message; 0 if nothing came for a while.
-
-    Meanwhile the steps of ``seat`` are done; less than 0: minus the kind of a message that it did not understand.
-
-    A tree of mergers with two inputs and one output each, bounded buffers between them
-    (FPGA paper, section IV-C): node k takes from nodes 2k and 2k + 1, the leaves are the
-    rings of the workers, and the root is what is read.
-    """
-    turn = 0
-    naps = 0
-    began = nanoseconds(seat[{SCRATCH}] + 192)
-    while naps < 2:
-        for node in range(count - 1, 0, -1):
-            target = fetch(tree, node, np.int64)
-            move(fetch(tree, 2 * node, np.int64), target, capacity, out)
-            move(fetch(tree, 2 * node + 1, np.int64), target, capacity, out)
-        if pop(fetch(tree, 1, np.int64), capacity, out):
-            return 1
-        code = step(seat)
-        if code < 0:
-            return code
-        if code == {STEP_DONE}:
-            turn = 0
-            if nanoseconds(seat[{SCRATCH}] + 192) - began > {LONG}:
-                return 0
-            continue
-        before = turn
-        turn = rest(seat[{MAIN}], turn, spins)
-        if turn < before:
-            naps += 1
-    return 0
 
 
 @jit("void(int64)")
@@ -448,7 +305,7 @@ def crew_source() -> str:
     """Return the source of the loop, with the places of words filled in."""
     from crosswind.plan.physical import PROBE_GROUP
 
-    words = {"GROUP": PROBE_GROUP, "WORDS": Task.WORDS, "NEXT_TASK": Task.NEXT, "ABOUT_TASK": Task.ABOUT}
+    words = {"GROUP": PROBE_GROUP, "WORDS": Task.WORDS}
     return filled_in(_SOURCE, [Message, Task, Seat], words | step_words())
 
 
@@ -465,12 +322,6 @@ def filled_in(source: str, records: Sequence[type], words: Mapping[str, int]) ->
     for name, value in {**places, **words}.items():
         source = source.replace("{" + name + "}", str(value))
     return source
-
-
-@lru_cache(maxsize=1)
-def crew_kernels() -> Any:
-    """Return the compiled functions of the loop."""
-    return load_source(crew_source())
 
 
 def address_of(kernel: Callable[..., int]) -> int:

@@ -146,7 +146,6 @@ def meet(seat, unit, chunk, low, high):
     task[{WORDS} + 1] = place(starts, items, end - 1) + 1
     task[{WORDS} + 2] = about_chunk(board, unit, chunk, {ORDER})
     task[{WORDS} + 3] = about_chunk(board, unit, chunk, {COUNT})
-    task[{WORDS} + 4] = 0
     begin_task(seat, seat[{TASK_ROOM}], about_chunk(board, unit, chunk, {ABOUT_CHUNK}))
 
 

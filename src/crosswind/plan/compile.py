@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from crosswind.errors import UnsupportedError
+from crosswind.plan.access import Access
 from crosswind.plan.axis import TimeAxis, axis_of
 from crosswind.plan.box import Dimension, box_of
 from crosswind.plan.fold import Folder
+from crosswind.plan.hops import hops_of, plain_order
 from crosswind.plan.logic import FALSE, TRUE, And, Atom, Formula, Not, Or, atoms_of, conjuncts, normal_form
 from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, SlotTable
 from crosswind.plan.split import Split, split
@@ -23,7 +25,7 @@ from crosswind.query.refusal import RefusalError
 from crosswind.query.room import with_room
 from crosswind.query.tree import Call, Column, Expr, Query, Rows, Stream, walk
 
-__all__ = ["Access", "Plan", "PlannedQuery", "Unit", "compile_plan", "move_expr"]
+__all__ = ["Plan", "PlannedQuery", "Unit", "compile_plan", "move_expr"]
 
 _DIMENSIONS_MAX = 15
 """Box columns of a window; what more there is, is checked pair by pair."""
@@ -37,28 +39,15 @@ class Unit:
     """A join unit: one stream in one role, with what its tuples carry.
 
     ``filter`` must hold for a tuple to take part at all; ``slots`` are computed for
-    those that do; ``payload`` columns wait beside them for the results.
+    those that do; ``payload`` columns wait beside them for the results. Of the slots, the first ``kept`` wait in
+    the window as well; the others are read only while a tuple is new.
     """
 
     stream: Stream
     filter: Formula
     slots: tuple[Expr, ...]
     payload: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Access:
-    """How the window of a unit is searched: boxes in ``dimensions``, then ``residual``.
-
-    The residual is over slots. Without dimensions it is the whole condition. Where there
-    are many streams or queries, the dimensions are all that some search may need, and what
-    else is checked depends on the search; ``required`` says that a tuple with a null in a
-    dimension can be no part of any result.
-    """
-
-    dimensions: tuple[Dimension, ...]
-    residual: Formula
-    required: bool = True
+    kept: int
 
 
 @dataclass(frozen=True)
@@ -83,8 +72,8 @@ class PlannedQuery:
 class Plan:
     """How a set of queries is run: units, one program a unit, one routing table.
 
-    ``accesses``, one a unit, say how a window is searched. ``terms`` are what many streams
-    or many queries look for; one query over two streams has none.
+    ``accesses``, one per unit, say how a window is searched. ``terms`` are what is looked for. ``is_pair``: it is
+    one query over two streams, and the accesses hold all of its condition.
     """
 
     units: tuple[Unit, ...]
@@ -93,7 +82,8 @@ class Plan:
     routes: tuple[Route, ...]
     accesses: tuple[Access, ...]
     axis: TimeAxis
-    terms: tuple[Term, ...] = ()
+    terms: tuple[Term, ...]
+    is_pair: bool
 
     def units_of(self, stream: str) -> tuple[int, ...]:
         """Return the units into which tuples of ``stream`` go."""
@@ -103,8 +93,7 @@ class Plan:
 def compile_plan(queries: Mapping[str, Query], *, many: bool = False) -> Plan:
     """Compile named queries into one plan.
 
-    ``many``: queries may come and go, so the plan has terms even if there is but one now, and
-    nothing relies on what the tuples that wait were filtered by.
+    ``many``: queries may come and go, so nothing relies on what the tuples that wait were filtered by.
     """
     return with_room(lambda: _compile(queries, many))
 
@@ -134,16 +123,31 @@ def _compile(queries: Mapping[str, Query], many: bool) -> Plan:
     _check_size(operations, len(queries))
     payload = _payload(planned, len(streams))
     slots = SlotTable(len(streams))
-    if len(queries) == 1 and len(streams) == 2 and not many:
-        terms = []
+    is_pair = len(queries) == 1 and len(streams) == 2 and not many
+    if is_pair:
+        terms = [Term(0, units, conditions)]
         boxes = [box_of(And(conditions), unit) for unit in range(2)]
         accesses = [Access(box.dimensions, slots.rewrite_formula(box.residual)) for box in boxes]
+        kept = _kept(terms, accesses, slots)
+        for unit, box in enumerate(boxes):
+            for dimension in box.dimensions:
+                _carry(dimension, unit, slots)
     else:
         accesses = _accesses(terms, len(streams), slots, many)
-    units_made = tuple(Unit(stream, _any_of(wanted[i]), slots.slots(i), payload[i]) for i, stream in enumerate(streams))
-    routes = tuple(compiler.routes)
-    axis = axis_of(streams)
-    return Plan(units_made, tuple(planned), compiler.programs(), routes, tuple(accesses), axis, tuple(terms))
+        kept = [len(slots.slots(unit)) for unit in range(len(streams))]
+    units_made = tuple(
+        Unit(stream, _any_of(wanted[i]), slots.slots(i), payload[i], kept[i]) for i, stream in enumerate(streams)
+    )
+    return Plan(
+        units_made,
+        tuple(planned),
+        compiler.programs(),
+        tuple(compiler.routes),
+        tuple(accesses),
+        axis_of(streams),
+        tuple(terms),
+        is_pair,
+    )
 
 
 def _plan_query(name: str, query: Query, units: tuple[int, ...]) -> tuple[PlannedQuery, Formula]:
@@ -203,11 +207,26 @@ def _accesses(terms: list[Term], units: int, slots: SlotTable, many: bool) -> li
                 if key not in found[unit] and len(found[unit]) == _DIMENSIONS_MAX:
                     continue
                 found[unit].setdefault(key, bare)
-                exprs = [condition.atom for condition in dimension.conditions]
-                exprs += [] if dimension.partner is None else [dimension.partner]
-                for expr in exprs:
-                    slots.carry(expr, but=unit)
+                _carry(dimension, unit, slots)
     return [Access(tuple(found[unit].values()), And(()), users[unit] == 1 and not many) for unit in range(units)]
+
+
+def _kept(terms: list[Term], accesses: list[Access], slots: SlotTable) -> list[int]:
+    """Let tuples of two units carry what searches check of those that wait; return how much that is, by unit."""
+    units = range(len(accesses))
+    hops = [hops_of(tuple(terms), tuple(range(len(terms))), unit, plain_order, tuple(accesses)) for unit in units]
+    for hop in (hop for some in hops for hop in some):
+        for check in (*hop.checks, *hop.bare):
+            slots.rewrite_formula(check)
+    return [len(slots.slots(unit)) for unit in units]
+
+
+def _carry(dimension: Dimension, unit: int, slots: SlotTable) -> None:
+    """Let tuples of other units carry the columns from which their boxes in the window of ``unit`` are computed."""
+    for condition in dimension.conditions:
+        slots.carry(condition.atom, but=unit)
+    if dimension.partner is not None:
+        slots.carry(dimension.partner, but=unit)
 
 
 def _place(queries: Mapping[str, Query]) -> tuple[list[Stream], dict[str, tuple[int, ...]]]:

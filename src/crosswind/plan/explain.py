@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from crosswind.errors import UnsupportedError
+from crosswind.plan.access import Access
 from crosswind.plan.axis import TimeAxis
-from crosswind.plan.compile import Access, Plan, PlannedQuery, Unit
+from crosswind.plan.compile import Plan, PlannedQuery, Unit
 from crosswind.plan.cost import waiting_tuples
 from crosswind.plan.logic import FALSE, And, Atom, Formula, Not
 from crosswind.plan.program import ALWAYS, Opcode, Program, Route
@@ -93,7 +94,7 @@ def _join_words(entry: PlannedQuery) -> str:
 def _unit_line(unit: Unit, access: Access, axis: TimeAxis) -> str:
     stream = unit.stream
     name = stream.name if stream.name == stream.alias else f"{stream.name} AS {stream.alias}"
-    looked_at = [*(dimension.expr for dimension in access.dimensions), *unit.slots]
+    looked_at = [*(dimension.expr for dimension in access.dimensions), *unit.slots[: unit.kept]]
     slots = ", ".join(dict.fromkeys(format_expr(e, _named(stream, e)) for e in looked_at)) or "nothing"
     shown = ", ".join(unit.payload) or "nothing"
     limit = axis.age_limit(stream.window)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from crosswind.plan.access import Access
 from crosswind.plan.alike import fill, skeleton, weaker
 from crosswind.plan.box import Condition, Dimension, box_of
-from crosswind.plan.compile import Access
 from crosswind.plan.logic import And, Atom, Formula, conjuncts
 from crosswind.plan.terms import Term, units_in
 from crosswind.query.tree import Call, Expr

@@ -155,7 +155,7 @@ def choose_layout(
 
 def _by_value(plan: Plan, asked: str, count: int) -> Layout | None:
     """Return a layout by hash or by ranges, or None: there is nothing to route by."""
-    if plan.terms:
+    if not plan.is_pair:
         keys = _common_key(plan) if asked in ("auto", "hash") else ()
         return Layout("hash", count, "equal keys meet in one cell; nothing is copied", keys=keys) if keys else None
     if asked in ("auto", "hash"):

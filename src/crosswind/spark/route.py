@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake, plain_keys
 from crosswind.engine.probe import Prober
 from crosswind.io.arrow import carried_vector, column_of, leaf_vector, read_columns, ticks_of
@@ -115,7 +114,7 @@ class Router:
         self._owns = unit == layout.owner or bool(layout.keys)
         self._prober = None
         if not self._owns and layout.kind in ("hash", "range"):
-            self._prober = Prober(plan, unit, self._intake, Index(self._access.dimensions, "scan"))
+            self._prober = Prober(plan, unit, self._intake)
 
     def route(self, table: pa.Table) -> Routed:
         """Return the shipments of ``table``."""

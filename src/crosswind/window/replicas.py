@@ -8,13 +8,13 @@ and in how their runs are arranged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
-from crosswind.window.join_window import Arranger, JoinWindow, Mark, Residents
+from crosswind.window.join_window import Arranger, JoinWindow, Mark, Resident, Residents
 from crosswind.window.links import Linking
 from crosswind.window.vector import Layout, Vector, address
 
@@ -34,10 +34,13 @@ class Replicas:
         The columns: keys, slots, payload.
     numbered : bool
         Whether tuples carry sequence numbers.
+    uniform : bool
+        Whether all basic windows have one size, whatever comes at once.
     """
 
-    def __init__(self, layouts: tuple[Layout, ...], numbered: bool) -> None:
+    def __init__(self, layouts: tuple[Layout, ...], numbered: bool, *, uniform: bool = False) -> None:
         self._layouts = layouts
+        self._uniform = uniform
         self._numbered = numbered
         self._copies: list[JoinWindow] = []
         self._writing: _Writing | None = None
@@ -51,7 +54,9 @@ class Replicas:
     ) -> int:
         """Keep a copy that is searched by the keys ``own``, whose equals are linked by ``link``; return its number."""
         linked = None if link is None else Linking(own, link)
-        copy = JoinWindow(self._layouts, capacity, own, self._numbered, arranger if own else None, linked=linked)
+        copy = JoinWindow(
+            self._layouts, capacity, own, self._numbered, arranger if own else None, self._uniform, linked
+        )
         for block in self.blocks():
             copy.append(block)
         self._writing = None
@@ -60,6 +65,10 @@ class Replicas:
 
     def __len__(self) -> int:
         return len(self._copies[0]) if self._copies else 0
+
+    def __iter__(self) -> Iterator[Resident]:
+        """Iterate over the basic windows of the first copy."""
+        return iter(self._copies[0])
 
     @property
     def nbytes(self) -> int:
@@ -113,7 +122,7 @@ class Replicas:
         rows = np.linspace(0, largest.length - 1, min(count, largest.length)).astype(np.int64)
         return largest.column(column).take(rows)
 
-    def residents(self, copy: int) -> Residents:
+    def residents(self, copy: int = 0) -> Residents:
         """Return the basic windows of one copy as kernels see them."""
         return self._copies[copy].residents()
 
