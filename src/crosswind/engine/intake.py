@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,10 @@ from crosswind.plan.physical import Storage, arrow_storage, arrow_width, machine
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, roles_of, walk
 from crosswind.query.types import Kind, SqlType, sql_type
-from crosswind.window.block import Block
+from crosswind.window.block import Arrivals, Block
 from crosswind.window.vector import Layout, Vector, address, take_rows
 
-__all__ = ["TIMES", "Intake", "evaluate", "hashed_keys", "is_plain", "plain_keys"]
+__all__ = ["DIRECT", "TIMES", "Intake", "evaluate", "hashed_keys", "is_plain", "plain_keys"]
 
 
 def evaluate(
@@ -57,8 +57,25 @@ def evaluate(
     return made if row < 0 else int(row)
 
 
+DIRECT = 64
+"""Tuples up to which it pays to read them where they lie, and to write them straight into windows."""
+
 TIMES = -1
 """Where a shown column is that is the time column itself."""
+
+
+class _Direct(NamedTuple):
+    """How tuples are read where they lie.
+
+    ``read`` are columns of the batch with their widths, ``places`` which of them each column of a block is, and
+    ``forms`` what is made of it when it is written; ``floats`` are columns that conditions read,
+    with their layouts.
+    """
+
+    read: tuple[tuple[str, int], ...]
+    places: list[int]
+    forms: tuple[int, ...]
+    floats: list[tuple[str, Layout]]
 
 
 class Intake:
@@ -108,6 +125,7 @@ class Intake:
         self._extra_places = [places[expr] for expr in new_slots]
         leaves = [*self._filter_leaves, *leaf_columns(kept)]
         self.columns = tuple(dict.fromkeys([*(column_of(leaf) for leaf in leaves), *self._unit.payload]))
+        self._direct = self._plan_direct()
 
     def _place(self, name: str, factor: int) -> bool:
         """Decide where the shown column ``name`` waits; return False if it is there bit for bit already."""
@@ -177,6 +195,78 @@ class Intake:
 
         ``ends`` are the least and greatest of ``times``, if known.
         """
+        if self._direct is not None and not counted and 0 < len(times) <= DIRECT:
+            arrivals = self._arrivals(self._direct, arrays, times, ends)
+            if arrivals is not None:
+                return arrivals
+        return self._prepared(arrays, times, counted, ends)
+
+    def _plan_direct(self) -> _Direct | None:
+        """Return how tuples are read where they lie; None: there is more to it than to read values of fixed width."""
+        from crosswind.kernel.arrange import FLOAT_KEY
+
+        if self._filter is not None or self._computed or self._tagged:
+            return None
+        names: list[str] = []
+        forms: list[int] = []
+        for dimension, layout, place in zip(self._dimensions, self._key_layouts, self._key_places, strict=True):
+            _, name, plain = self._leaves[place]
+            is_float = dimension.expr.type.kind is Kind.FLOAT
+            if dimension.hashed or plain is None or (plain != layout and not is_float):
+                return None
+            names.append(name)
+            forms.append((FLOAT_KEY if is_float else 1) * dimension.bits // 8)
+        floats = []
+        for k, place in enumerate([*self._slot_places, *self._extra_places]):
+            leaf, name, plain = self._leaves[place]
+            if plain is None:
+                return None
+            if leaf.type.kind is Kind.FLOAT and k < len(self._slot_places):  # boxes reckon with NaNs in any case
+                floats.append((name, plain))
+            names.append(name)
+            forms.append(plain.machine.itemsize)
+        shown = []
+        for name, _, layout in self._carried:
+            if not is_plain(layout, self._schema.field(name).type):
+                return None
+            shown.append(name)
+        at = self.keys + len(self._slot_places)
+        names[at:at] = shown
+        forms[at:at] = [arrow_width(self._schema.field(name).type) for name in shown]
+        read = list(dict.fromkeys(names))
+        widths = [arrow_width(self._schema.field(name).type) for name in read]
+        places = [read.index(name) for name in names]
+        return _Direct(tuple(zip(read, widths, strict=True)), places, tuple(forms), floats)
+
+    def _arrivals(
+        self,
+        direct: _Direct,
+        arrays: Mapping[str, pa.Array],
+        times: npt.NDArray[np.int64],
+        ends: tuple[int, int] | None,
+    ) -> Arrivals | None:
+        """Return a few tuples as they lie in ``arrays``; None: there is a null."""
+        at = []
+        for name, width in direct.read:
+            array = arrays[name]
+            if array.null_count:
+                return None
+            at.append(array.buffers()[1].address + array.offset * width)
+        nans = False
+        for name, layout in direct.floats:
+            nans = nans or plain_vector(arrays[name], layout).has_nans
+        if not times.flags.c_contiguous:
+            times = np.ascontiguousarray(times)
+        addresses = [at[place] for place in direct.places]
+        return Arrivals(times, addresses, direct.forms, ends, nans, lambda: self._prepared(arrays, times, False, ends))
+
+    def _prepared(
+        self,
+        arrays: Mapping[str, pa.Array],
+        times: npt.NDArray[np.int64],
+        counted: bool,
+        ends: tuple[int, int] | None,
+    ) -> Block:
         keep = None
         if self._filter is not None and len(times):
             mask = self._filtered(arrays, len(times))

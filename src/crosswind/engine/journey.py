@@ -103,10 +103,13 @@ class Journey:
         windows: Sequence[Searched],
         findings: Sequence[Findings],
     ) -> None:
+        from crosswind.kernel.follow import follow_kernels
+
         self._unit, self._roots, self._windows, self._findings = unit, roots, windows, findings
         self._cursors = np.zeros(max(1, len(roots)), dtype=np.int64)
         self._place, self._clock = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
-        self._clock_at = address(self._clock)
+        self._clock_at, self._cursors_at = address(self._clock), address(self._cursors)
+        self._kernel = follow_kernels().follow
         self.cancelled = False
         self.busy_s = 0.0
         self.pace_s = 0.0
@@ -137,6 +140,8 @@ class Journey:
         outputs = {id(emit.output) for emit in self._emits}
         self._mine = [findings for findings in self._findings if id(findings.output) in outputs]
         self._places: dict[int, Residents | Joint] = {}
+        known = [(home, self._windows[unit], copy) for (unit, copy), home in self._homes.items()]
+        self._waiting = [(home, window, copy) for home, window, copy in known if copy is not None]
 
     def _home(self, unit: int, copy: int) -> Home:
         key = (unit, copy)
@@ -213,6 +218,19 @@ class Journey:
         self.note_pace(time.perf_counter() - began, len(block))
         self.settle(block)
 
+    def follow_few(self, block: Block, masks: Masks, turn: Turn) -> None:
+        """Let a few tuples go; all of their results are noted."""
+        self.attune(block)
+        place = self._place
+        for bank, (start, mask) in enumerate(zip(self._starts, masks, strict=True)):
+            self._cursors[bank] = 0
+            start.take(block, mask, self._cursors_at + 8 * bank, self._room)
+            place[0], place[1] = start.at, 1
+            while outcome := self._kernel(place, turn.at, self._clock_at):
+                for query in self._go_on(outcome, block):
+                    self._findings[query].grow()
+        self.settle(block)
+
     def follow_share(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> None:
         """Let tuples of ``block`` go that nobody else has taken: ``cursors`` say how many have been, by bank.
 
@@ -224,27 +242,31 @@ class Journey:
         self.busy_s += time.perf_counter() - began
 
     def _go(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> Iterator[int]:
-        from crosswind.kernel.follow import Outcome, follow_kernels
-
-        kernel = follow_kernels().follow
         place, turn_at, cursors_at = self._place, turn.at, address(cursors)
         for bank, (start, mask) in enumerate(zip(self._starts, masks, strict=True)):
             start.take(block, mask, cursors_at + 8 * bank, step)
             place[:] = (start.at, 1)
-            while (outcome := kernel(place, turn_at, self._clock_at)) != Outcome.DONE:
+            while outcome := self._kernel(place, turn_at, self._clock_at):
                 if self.cancelled:
                     return
-                if outcome == Outcome.FAULTED:
-                    raise self._search_at(int(place[0])).fault()
-                if outcome == Outcome.SHORT:
-                    self._search_at(int(place[0])).widen()
-                elif outcome == Outcome.FULL:
-                    yield from self._make_room(self._at[int(place[0])], block)
+                yield from self._go_on(outcome, block)
+
+    def _go_on(self, outcome: int, block: Block) -> Iterator[int]:
+        """Make it possible to go on from where the loop stopped; yield queries of whose results rows should be made."""
+        from crosswind.kernel.follow import Outcome
+
+        at = int(self._place[0])
+        if outcome == Outcome.FAULTED:
+            raise self._search_at(at).fault()
+        if outcome == Outcome.SHORT:
+            self._search_at(at).widen()
+        elif outcome == Outcome.FULL:
+            yield from self._make_room(self._at[at], block)
 
     def settle(self, block: Block) -> None:
         """Note what was found, and let indexes see what was looked for."""
         self._seen += 1
-        if len(block) >= SEE_EVERY or self._seen % SEE_EVERY < 2:
+        if len(block.times) >= SEE_EVERY or self._seen % SEE_EVERY == 1:
             for search in self._shown:
                 search.show()
         for findings in self._mine:
@@ -299,8 +321,8 @@ class Journey:
     def attune(self, block: Block) -> None:
         """Let ops know what windows and new tuples are like."""
         changed = set()
-        for (unit, copy), home in self._homes.items():
-            if copy is not None and home.take(self._windows[unit].residents(copy)):
+        for home, window, copy in self._waiting:
+            if home.take(window.residents(copy)):
                 changed.add(home)
         if self._source.take_new(block, self._read):
             changed.add(self._source)

@@ -6,7 +6,6 @@ import sys
 import time as clock
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from types import TracebackType
 from typing import Any, Generic, Self
 
@@ -121,7 +120,8 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         # Texts may be moved when tuples are inserted: rows of those are made before that, all others once a call.
         moving = [k for k, made in enumerate(self._materialisers) if not made.is_plain]
         at_once = self._admission.sheds or self._outer is not None
-        self._hasty = range(len(plan.queries)) if at_once else moving
+        self._every = range(len(plan.queries))
+        self._hasty = self._every if at_once else moving
         self._nothing = [pa.Table.from_batches([], schema=made.schema) for made in self._materialisers]
 
     def _make_makers(self) -> None:
@@ -488,7 +488,9 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
             window.expire(*limit)
         if self._counted:
             self._sorter.forget(limits)
-        results += self._met_late(self._strategy.collect())
+        late = self._strategy.collect()
+        if late:
+            results += self._met_late(late)
         self._strategy.settle()
         return results
 
@@ -502,8 +504,8 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
 
     def _completed(self) -> Results:
         """Make rows of what was found, and has waited for that."""
-        every = self._strategy.complete(range(len(self._plan.queries)))
-        return self._rows_of_all([(found.query, found.parts, found.count) for found in every])
+        every = [(found.query, found.parts, found.count) for found in self._strategy.complete(self._every)]
+        return self._rows_of_all(every) if every else []
 
     def _close(self, outer: Outer, marks: list[int], limits: list[_Limit]) -> Results:
         """Give out tuples whose windows have closed for good without a match."""
@@ -560,12 +562,15 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         if not len(block):
             return results
         try:
-            for found in self._found(unit, block, released):
-                results += self._rows(found.query, found.parts, found.count)
+            for found in self._strategy.combine(unit, block, released):
+                results += self._folded(found)
+            for found in self._strategy.complete(self._hasty) if self._hasty else ():
+                results += self._folded(found)
         except PairFaultError as fault:
             raise self._overflow(unit, block, fault) from None
         self._strategy.insert(unit, block)
-        return results + self._met_late(self._strategy.collect())
+        late = self._strategy.collect()
+        return results + self._met_late(late) if late else results
 
     def _rows(self, query: int, parts: Sequence[Mapping[int, Place]], count: int) -> Results:
         """Make rows of results, and hold them back where there is an order."""
@@ -588,8 +593,6 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
 
     def _met_late(self, found: Iterable[Late]) -> Results:
         """Make rows of what was found for tuples that are not met at once."""
-        if not found:
-            return []
         results: Results = []
         parts: list[Mapping[int, Place]] = []
         count = 0
@@ -608,15 +611,12 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         self._admission.note(sum(table.num_rows for _, table in results))
         return results
 
-    def _found(self, unit: int, block: Block, released: list[Release | None] | None) -> Iterator[Combinations]:
-        """Yield what new tuples of ``unit`` complete, as far as rows have to be made of it now."""
-        strategy = self._strategy
-        for found in chain(strategy.combine(unit, block, released), strategy.complete(self._hasty)):
-            if self._outer is None:
-                yield found
-            else:
-                for part in found.parts:
-                    yield from self._outer.meet(part)
+    def _folded(self, found: Combinations) -> Results:
+        """Make rows of what was found; of an outer join, of what it gives out for that."""
+        if self._outer is None:
+            return self._rows(found.query, found.parts, found.count)
+        given = (out for part in found.parts for out in self._outer.meet(part))
+        return [row for out in given for row in self._rows(out.query, out.parts, out.count)]
 
     def _hand_out(self, results: Results, began: float) -> Found:
         """Return the results of each query in one table, as users get them; tell those who have subscribed."""

@@ -17,7 +17,7 @@ from crosswind.engine.strategy import PairFaultError
 from crosswind.plan.physical import Storage
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
-from crosswind.window.vector import Layout, address
+from crosswind.window.vector import Layout, address, all_valid
 
 __all__ = ["RESULTS_ROOM", "All", "Emit", "Home", "Op", "Output", "Product", "Search", "Start"]
 
@@ -40,6 +40,7 @@ class Home:
         self.unit, self.copy = unit, copy
         self.nulls = np.zeros(columns, dtype=np.bool_)
         self.nans = np.zeros(columns, dtype=np.bool_)
+        self._has_nulls = False
         self.residents: Residents | None = None
         self._known: tuple[Residents, int] | None = None
         self._pointers = np.zeros((3 * columns, 1), dtype=np.int64)
@@ -57,11 +58,17 @@ class Home:
     def take_new(self, block: Block, read: list[int]) -> bool:
         """Note what new tuples are like, in the columns ``read``; return whether nulls or NaNs are new to us."""
         changed = False
-        pointers = self._pointers
+        pointers, addresses = self._pointers, block.addresses
+        if addresses is not None and block.is_bare(0):
+            for k in read:
+                pointers[3 * k, 0] = addresses[k]
+            if self._has_nulls:
+                pointers[1::3, 0] = address(all_valid(len(block)))
+            return False
         for k in read:
             column = block.columns[k]
             if column.valid is not None and not self.nulls[k]:
-                self.nulls[k] = changed = True
+                self.nulls[k] = changed = self._has_nulls = True
             if self.nulls[k] or column.text is not None:
                 pointers[3 * k : 3 * k + 3, 0] = column.pointers()
             else:
@@ -204,16 +211,23 @@ class Start(Op):
         super().__init__(Words.START, (home.unit,), (home,), room)
         self.words[Words.BITS] = bits
         self.words[Words.STEP] = room
+        self._at = Words
+        self._rest: tuple[int, ...] = ()
 
     def take(self, block: Block, masks: _Ints | None, cursor: int, step: int) -> None:
         """Begin with the tuples of ``block``; ``cursor`` is where it says how many have been taken."""
-        from crosswind.kernel.follow import Op as Words
-
-        words = self.words
-        words[Words.TIMES] = address(block.times)
-        words[Words.NUMBERS] = 0 if block.numbers is None else address(block.numbers)
-        words[Words.START_MASKS] = 0 if masks is None else address(masks)
-        words[Words.SIZE], words[Words.CURSOR], words[Words.STEP] = len(block), cursor, min(step, self.room)
+        words, at, size = self.words, self._at, len(block.times)
+        words[at.TIMES], words[at.SIZE] = block.times_at, size
+        rest = (
+            0 if block.numbers is None else address(block.numbers),
+            0 if masks is None else address(masks),
+            cursor,
+            step,
+        )
+        if rest != self._rest:  # seldom: every store of a word takes its time
+            self._rest = rest
+            words[at.NUMBERS], words[at.START_MASKS] = rest[:2]
+            words[at.CURSOR], words[at.STEP] = cursor, min(step, self.room)
 
 
 class All(Op):
@@ -352,7 +366,8 @@ class Search(Op):
             if home.copy is None:  # where new tuples are is always written in the same place
                 line[Column.VALUES], line[Column.VALIDS], line[Column.TEXTS] = home.tables(at)
         self._null_facts = [(home.nulls, at) for _, home, at in self._lines]
-        self._nan_facts = [(home.nans, at) for _, home, at in self._lines]
+        read = {columns[k][:2] for k in self.hopping.slots_at}
+        self._nan_facts = [(home.nans, at) for _, home, at in self._lines if (home.unit, at) in read]
         self._chosen_for: tuple[bool, bool, Any] | None = None
 
     def _make_text_room(self, column: int, side: int, size: int) -> None:

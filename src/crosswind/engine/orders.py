@@ -101,6 +101,7 @@ class Orders:
                 self._linear |= dict.fromkeys(band.atoms[:1], band)
         self._known = {atom for entry in plan.queries for band in entry.split.bands for atom in band.atoms[1:]}
         self._chosen: dict[tuple[Term, int], tuple[int, ...]] = {}
+        self._has_choice = any(len(term.units) > 2 for term in plan.terms)
         self._calls, self._pause, self._looks = 0, _LOOK_EVERY, 0
         self._seen: list[Work] = [Work(0, 0)] * len(plan.units)
         self._trials: dict[int, _Trial] = {}
@@ -116,10 +117,12 @@ class Orders:
 
         ``work`` tells, by unit, what its tuples have taken so far.
         """
+        if not self._has_choice:
+            return False
         self._calls += 1
         if self._trials and self._can_sample and self._judge(work()):
             return True
-        if self._calls < self._pause or all(len(term.units) < 3 for term in self._plan.terms):
+        if self._calls < self._pause:
             return False
         self._calls = 0
         if not self._can_sample:

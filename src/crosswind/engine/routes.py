@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from crosswind.engine.hopping import Hopping, word
 from crosswind.engine.index import Index
-from crosswind.engine.intake import Intake
-from crosswind.engine.journey import Findings, Journey
+from crosswind.engine.intake import DIRECT, Intake
+from crosswind.engine.journey import Findings, Journey, Masks
 from crosswind.engine.orders import Orders, Work
 from crosswind.engine.pool import WorkerPool
 from crosswind.engine.spans import Spans, Turn, Wait
@@ -35,9 +35,6 @@ __all__ = ["Routes"]
 
 _Name = tuple[frozenset[int], bool]
 """What a copy of a window is known by: keys, and whether those are compared for equality."""
-
-_FEW = 64
-"""Tuples up to which it pays to write them straight into windows."""
 
 _CAPACITY_MIN = 256
 
@@ -103,6 +100,8 @@ class Routes(AtOnce):
         self._banks = [tuple(range(at, min(at + _BANK, len(plan.terms)))) for at in range(0, len(plan.terms), _BANK)]
         self._always = [{bank: self._bits_of(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
         self._later = [{bank: self._later_terms(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
+        later = any(terms for of_unit in self._later for terms in of_unit.values())
+        self._no_masks: Masks | None = None if later else [None] * len(self._banks)
         self.orders = Orders(plan, intakes, self.windows)
         self._came, self._made = [0] * len(intakes), [0] * len(intakes)
         self._sides, self._adaptive = sides, adaptive
@@ -239,23 +238,29 @@ class Routes(AtOnce):
 
     # -- joining -----------------------------------------------------------------
 
-    def combine(self, unit: int, block: Block, released: list[Release | None] | None) -> Iterator[Combinations]:
+    def combine(self, unit: int, block: Block, released: list[Release | None] | None) -> Iterable[Combinations]:
         """Find the combinations that new tuples of ``unit`` complete; those that are many are yielded at once.
 
         ``released`` is what is being joined in the order (only if there are ROWS windows).
         """
-        if not len(block):
-            return
         self._combined = block
-        self._came[unit] += len(block)
+        count = len(block.times)
+        self._came[unit] += count
         if self._turn is None or self._turn.released is not released:
             self._turn = Turn(len(self.windows), released)
-        masks = [self._begin(unit, block, bank) for bank in self._banks]
-        journeys = self._journeys[unit]
-        if self.pool is not None and self.pool.follow(journeys, block, masks, self._turn):
+        masks = self._no_masks
+        if masks is None:
+            masks = [self._begin(unit, block, bank) for bank in self._banks]
+        if self.pool is None and count <= DIRECT:
+            self._journeys[unit][0].follow_few(block, masks, self._turn)
+            return ()
+        return self._combine_many(self._journeys[unit], block, masks, self._turn)
+
+    def _combine_many(self, journeys: list[Journey], block: Block, masks: Masks, turn: Turn) -> Iterator[Combinations]:
+        if self.pool is not None and self.pool.follow(journeys, block, masks, turn):
             yield from self.complete(query for query in range(len(self._findings[0])) if self._is_large(query))
             return
-        for query in journeys[0].follow(block, masks, self._turn):
+        for query in journeys[0].follow(block, masks, turn):
             yield self._taken(query)
 
     def complete(self, queries: Iterable[int]) -> Iterator[Combinations]:
@@ -328,7 +333,7 @@ class Routes(AtOnce):
                 self._newest[unit] = max(self._newest[unit], int(block.numbers.max()))
                 for pairs in self._pairs:
                     pairs.start(self._newest)
-        if len(block) > _FEW or not self._write(unit, block):
+        if len(block) > DIRECT or not self._write(unit, block):
             super().insert(unit, block)
 
     def _write(self, unit: int, block: Block) -> bool:

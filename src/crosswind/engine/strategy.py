@@ -198,7 +198,7 @@ class Strategy(Protocol):
     def windows(self) -> Sequence[Window]:
         """The window of each unit."""
 
-    def combine(self, unit: int, block: Block, released: list[Release | None] | None) -> Iterator[Combinations]:
+    def combine(self, unit: int, block: Block, released: list[Release | None] | None) -> Iterable[Combinations]:
         """Find the combinations that new tuples of ``unit`` complete; those that are many are yielded at once.
 
         ``released`` is what is being joined in the order (only if there are ROWS windows).

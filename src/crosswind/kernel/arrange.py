@@ -24,12 +24,11 @@ __all__ = [
     "hash_texts",
     "hash_wides",
     "link_tuples",
-    "put_columns",
     "put_into_copies",
 ]
 
 FLOAT_KEY = -1
-"""Times the width: what :func:`put_columns` is to make are keys of floats."""
+"""Times the width: what :func:`put_into_copies` is to make are keys of floats."""
 
 _Array = npt.NDArray[Any]
 
@@ -112,13 +111,6 @@ def put_column(source, target, what, at, count):
 
 
 @jit()
-def put(jobs, at, count):
-    """Write columns behind the first ``at`` values: a job is where from, where to, and what."""
-    for q in range(jobs.shape[0]):
-        put_column(jobs[q, 0], jobs[q, 1], jobs[q, 2], at, count)
-
-
-@jit()
 def link(record, start, stop):
     """Link tuples ``start`` to ``stop`` with those of their hash that came before them."""
     last, cells, before = fetch(record, 0, np.int64), fetch(record, 1, np.int64), fetch(record, 2, np.int64)
@@ -193,21 +185,12 @@ def float_keys(address: int, count: int, bits: int) -> _Array:
     return keys
 
 
-def put_columns(jobs: list[int] | _Array, at: int, count: int) -> None:
-    """Write ``count`` values of each column behind the first ``at`` of it.
-
-    A job is three numbers: address of the values, address of the column, and the bytes of a value, times
-    ``FLOAT_KEY`` where the column is to hold the keys of floats.
-    """
-    table = np.array(jobs, dtype=np.int64).reshape(-1, 3) if isinstance(jobs, list) else jobs
-    _kernels().put(table, at, count)
-
-
 def put_into_copies(jobs: _Array, copies: _Array, columns: int, times: int, numbers: int, count: int) -> None:
     """Write ``count`` tuples into all copies of a window, and link them where that has to be.
 
     ``columns`` is the address of a table of addresses. A job is three numbers: which column (-2: times, -1: sequence
-    numbers), address to write to, bytes of a value. A copy is four: its first job, and the one after its last; how
+    numbers), address to write to, bytes of a value (times ``FLOAT_KEY`` where it is to be a key of floats). A copy is
+    four: its first job, and the one after its last; how
     many tuples there are, which goes on; and the address of the record of its Links (0: none).
     """
     _kernels().put_copies(jobs, copies, columns, times, numbers, count)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy.typing as npt
 from crosswind.plan.physical import Storage
 from crosswind.window.vector import Vector, address, concat_vectors
 
-__all__ = ["Block", "concat_blocks"]
+__all__ = ["Arrivals", "Block", "concat_blocks"]
 
 
 @dataclass(slots=True, eq=False)
@@ -28,6 +30,10 @@ class Block:
     numbers: npt.NDArray[np.int64] | None = None
     keep: npt.NDArray[np.bool_] | None = None
     ends: tuple[int, int] | None = None
+    addresses: list[int] | None = None
+    """Where the values of each column are, if they are read where they lie (None: as vectors)."""
+    forms: tuple[int, ...] | None = None
+    """What has to be made of the values of each column when they are written (None: they are copied)."""
     _place: tuple[npt.NDArray[Any], npt.NDArray[Any], tuple[int, int, int, int]] | None = None
 
     def is_bare(self, width: int) -> bool:
@@ -36,6 +42,11 @@ class Block:
             if column.valid is not None or column.layout.storage is not Storage.FIXED or column.has_nans:
                 return False
         return True
+
+    @property
+    def times_at(self) -> int:
+        """Where the times are."""
+        return address(self.times)
 
     @property
     def place(self) -> tuple[int, int, int, int]:
@@ -76,6 +87,75 @@ class Block:
     def nbytes(self) -> int:
         """Bytes held."""
         return self.times.nbytes + sum(column.nbytes for column in self.columns)
+
+
+class Arrivals(Block):
+    """A few new tuples without nulls, all of fixed width, read where they lie in the batch that brought them.
+
+    Nothing is copied, and vectors are made only if somebody asks for columns.
+
+    Parameters
+    ----------
+    times : array of int64
+        Their times.
+    addresses : list of int
+        Where the values of each column are.
+    forms : tuple of int
+        What is made of them when they are written, as :func:`crosswind.kernel.arrange.put_into_copies` has it.
+    ends : tuple of int
+        The least and the greatest time.
+    has_nans : bool
+        Whether a value that conditions read is no number.
+    make : callable
+        Makes the columns.
+    """
+
+    __slots__ = ("_has_nans", "_made", "_make", "_times_at")
+
+    def __init__(
+        self,
+        times: npt.NDArray[np.int64],
+        addresses: list[int],
+        forms: tuple[int, ...],
+        ends: tuple[int, int] | None,
+        has_nans: bool,
+        make: Callable[[], Block],
+    ) -> None:
+        self.times, self.numbers, self.keep, self.ends, self._place = times, None, None, ends, None
+        self.addresses, self.forms, self._times_at = addresses, forms, address(times)
+        self._has_nans, self._make = has_nans, make
+        self._made: tuple[Vector, ...] | None = None
+
+    @property
+    def columns(self) -> tuple[Vector, ...]:  # type: ignore[override]
+        """The columns as vectors."""
+        if self._made is None:
+            self._made = self._make().columns
+        return self._made
+
+    @property
+    def times_at(self) -> int:
+        """Where the times are."""
+        return self._times_at
+
+    def is_bare(self, width: int) -> bool:  # noqa: ARG002
+        """Whether there are only values: no NaN that conditions read."""
+        return not self._has_nans
+
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        """Where columns are, as :attr:`Block.place` has it."""
+        if self._place is None:
+            table = np.array(self.addresses, dtype=np.int64)
+            nulls, nulls_at = _no_nulls(len(table))
+            self._place = (table, nulls, (address(table), 8, self._times_at, nulls_at))
+        return self._place[2]
+
+
+@cache
+def _no_nulls(columns: int) -> tuple[npt.NDArray[np.uint8], int]:
+    none = np.zeros(columns, dtype=np.uint8)
+    return none, address(none)
 
 
 def concat_blocks(blocks: list[Block]) -> Block:

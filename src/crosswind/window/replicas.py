@@ -9,6 +9,7 @@ and in how their runs are arranged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -93,8 +94,10 @@ class Replicas:
 
     def expire(self, oldest_time: int | None, oldest_number: int | None) -> int:
         """Release basic windows that lie wholly before both limits; return how many tuples went."""
-        gone = [copy.expire(oldest_time, oldest_number) for copy in self._copies]
-        return gone[0]
+        gone = 0
+        for copy in self._copies:
+            gone = copy.expire(oldest_time, oldest_number)
+        return gone
 
     def clear(self) -> None:
         """Release everything."""
@@ -132,7 +135,7 @@ class Replicas:
         Their sequence numbers rise; ``ends`` are the least and the greatest time. ``put`` writes them, and
         links them, as :func:`crosswind.kernel.arrange.put_into_copies` does.
         """
-        count = len(block)
+        count = len(block.times)
         if self._writing is None or not self._writing.is_open(count):
             self._writing = _Writing.of(self._copies, count)
         writing = self._writing
@@ -140,7 +143,8 @@ class Replicas:
             return False
         columns, _, times, _ = block.place
         numbers = 0 if block.numbers is None else address(block.numbers)
-        put(writing.jobs, writing.copies, columns, times, numbers, count)
+        jobs = writing.jobs if block.forms is None else writing.jobs_for(block.forms)
+        put(jobs, writing.copies, columns, times, numbers, count)
         for copy, _ in writing.places:
             copy.take_in(count, ends)
         return True
@@ -165,7 +169,17 @@ class _Writing:
             jobs += [(k, *target) for k, target in zip((*heads, *range(len(targets))), targets, strict=False)]
             copies.append((first, len(jobs), basic.length, 0 if basic.links is None else basic.links.at))
         self.jobs = np.array(jobs, dtype=np.int64)
+        self._raw: tuple[tuple[int, ...], np.ndarray[Any, np.dtype[np.int64]]] | None = None
         self.copies = np.array(copies, dtype=np.int64)
+
+    def jobs_for(self, forms: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the jobs for tuples whose columns are still to be given these forms."""
+        if self._raw is None or self._raw[0] is not forms:
+            jobs = self.jobs.copy()
+            of_columns = jobs[:, 0] >= 0
+            jobs[of_columns, 2] = np.array(forms, dtype=np.int64)[jobs[of_columns, 0]]
+            self._raw = (forms, jobs)
+        return self._raw[1]
 
     @classmethod
     def of(cls, copies: list[JoinWindow], count: int) -> _Writing | None:
