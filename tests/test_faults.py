@@ -224,9 +224,9 @@ def test_a_tuple_without_a_partner_that_overflows_is_set_aside():
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("count", range(8))
 def test_workers_of_a_join_that_is_gone_end_though_it_is_interrupted(count, monkeypatch):
-    monkeypatch.setattr("crosswind.engine.pool.ALONE", 0)  # workers get the smallest probe
+    monkeypatch.setattr("crosswind.engine.handshake.BATCH", 1)  # workers get the smallest probe
     before = set(threading.enumerate())
-    join = cw.open(BAND, SCHEMAS, engine="cell", workers=2)
+    join = cw.open(BAND, SCHEMAS, engine="handshake", workers=2)
     join.push("R", batch([1], [1]))
     join.push("S", batch([1], [1]))
     workers = set(threading.enumerate()) - before

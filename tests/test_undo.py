@@ -237,9 +237,11 @@ def waiting(join) -> list[list[int]]:
     Others may wait as well: a run is released as a whole, and how runs are arranged and merged depends on what has been
     looked for, refused pushes included.
     """
-    front = min(INT64_MIN if mark is None else mark for mark in join.stats.watermarks.values())
+    marks = {name: INT64_MIN if mark is None else mark for name, mark in join.stats.watermarks.items()}
+    streams = [unit.stream.name for unit in join._plan.units]
     met = []
-    for age, window in zip(join.ages, join._strategy.windows, strict=True):
+    for unit, (age, window) in enumerate(zip(join.ages, join._strategy.windows, strict=True)):
+        front = min(marks[name] for other, name in enumerate(streams) if other != unit)
         times = [time for block in window.blocks() for time in block.times.tolist()]
         met.append(sorted(time for time in times if age is None or time >= front - age))
     return met
