@@ -20,9 +20,9 @@ from crosswind.query.types import INT64, SqlType
 from crosswind.window.block import Block, concat_blocks
 from crosswind.window.run import Arrangement, Run
 
-__all__ = ["SEE_EVERY", "Index", "Sight"]
+__all__ = ["SAMPLE", "SEE_EVERY", "Index", "Sight"]
 
-_SAMPLE = 256
+SAMPLE = 256
 _CANDIDATES = 16.0
 """Tuples that a probe should find in a cell range: fewer cost no less, they are compared at once."""
 
@@ -79,7 +79,7 @@ class Index:
     def see(self, lows: list[_Doubles], highs: list[_Doubles], present: npt.NDArray[np.int64]) -> None:
         """Remember some boxes of the latest probes, by dimension; ``present`` have one. Of small batches, some are."""
         self._seen += 1
-        if len(present) >= _SAMPLE or self._seen >= SEE_EVERY or not self._boxes:
+        if len(present) >= SAMPLE or self._seen >= SEE_EVERY or not self._boxes:
             self._seen = 0
             self.remember(lows, highs, present)
 
@@ -87,11 +87,11 @@ class Index:
         """Remember some of these boxes."""
         if self._choice == "scan":
             return
-        rows = present[:: max(1, len(present) // _SAMPLE)][:_SAMPLE]
+        rows = present[:: max(1, len(present) // SAMPLE)][:SAMPLE]
         fresh = [(low[rows], high[rows]) for low, high in zip(lows, highs, strict=True)]
-        if self._boxes and len(rows) < _SAMPLE:  # small batches: the latest of many
+        if self._boxes and len(rows) < SAMPLE:  # small batches: the latest of many
             fresh = [
-                (np.append(low, old[0])[:_SAMPLE], np.append(high, old[1])[:_SAMPLE])
+                (np.append(low, old[0])[:SAMPLE], np.append(high, old[1])[:SAMPLE])
                 for (low, high), old in zip(fresh, self._boxes, strict=True)
             ]
         self._boxes = fresh
@@ -133,7 +133,7 @@ class Index:
 
     def _look(self, block: Block) -> list[Sight]:
         """Measure every dimension on samples of boxes and of the block's tuples."""
-        rows = np.linspace(0, len(block) - 1, min(_SAMPLE, len(block))).astype(np.int64)
+        rows = np.linspace(0, len(block) - 1, min(SAMPLE, len(block))).astype(np.int64)
         sights = []
         for d, dimension in enumerate(self._dimensions):
             values = np.sort(value_of(block.columns[self._keys[d]].values[rows], _key_type(dimension)))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.hopping import Hopping
-from crosswind.engine.index import SEE_EVERY
+from crosswind.engine.index import SAMPLE, SEE_EVERY
 from crosswind.engine.ops import All, Emit, Home, Op, Output, Product, Search, Start
 from crosswind.engine.result import Part
 from crosswind.engine.spans import Turn
@@ -266,7 +266,7 @@ class Journey:
     def settle(self, block: Block) -> None:
         """Note what was found, and let indexes see what was looked for."""
         self._seen += 1
-        if len(block.times) >= SEE_EVERY or self._seen % SEE_EVERY == 1:
+        if len(block.times) >= SAMPLE or self._seen % SEE_EVERY == 1:
             for search in self._shown:
                 search.show()
         for findings in self._mine:
