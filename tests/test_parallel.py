@@ -189,6 +189,32 @@ def test_results_that_outnumber_the_input_a_thousandfold_all_come():
             assert drive(join, tables).num_rows == 2000 * 2000
 
 
+@pytest.mark.parametrize("caller_s", [0, 0.005], ids=["prompt", "slow"])
+@pytest.mark.parametrize("engine", ["cell", "grid"])
+def test_results_leave_while_workers_are_still_searching(engine, caller_s, monkeypatch):
+    """Workers hand over results that are many; a caller that lags behind makes them wait, not lose any."""
+    monkeypatch.setattr("crosswind.engine.journey._RESULTS", 4_000)
+    monkeypatch.setattr("crosswind.engine.pool._HANDED_OVER", 1)
+    tables = streams(600)
+    expected = rows(cw.run(ALL, tables, engine="kang"))
+    with EngineConfig(engine, "scan", 2, "push", 4).open(ALL, SCHEMAS) as join:
+        join.push("R", tables["R"])
+        strategy = join._strategy
+        strategy.pool.share_all()
+        real, yielded = strategy.combine, []
+
+        def combine(*of):
+            for found in real(*of):
+                yielded.append(found.count)
+                time.sleep(caller_s)
+                yield found
+
+        with patch.object(strategy, "combine", combine):
+            parts = [join.push("S", tables["S"]), join.finish()]
+        assert len(yielded) > 10
+        assert rows(pa.concat_tables(parts)) == expected
+
+
 @pytest.mark.parametrize("then", ["kang", "cell", "grid", "handshake"])
 def test_a_handshake_owes_nothing_after_a_snapshot(then):
     tables = streams()

@@ -54,6 +54,8 @@ class Findings:
         self.output = Output(units)
         self.parts: list[Part] = []
         self.count = 0
+        self.total = 0
+        """Results that were ever noted."""
 
     def cut(self, source: int, block: Block, homes: dict[int, Residents | Joint]) -> None:
         """Note the results since the last cut: of tuples of ``source`` in ``block``, and others at ``homes``."""
@@ -62,6 +64,7 @@ class Findings:
         base = output.base + 8 * begin
         self.parts.append(Part(source, block, homes, output.places, output.matrix, base, end - begin))
         self.count += end - begin
+        self.total += end - begin
         output.begun = end
 
     def grow(self) -> None:
@@ -73,6 +76,13 @@ class Findings:
         taken = self.parts, self.count
         self.parts, self.count = [], 0
         self.output.empty()
+        return taken
+
+    def hand_over(self) -> tuple[list[Part], int]:
+        """Return what has been noted, and forget it; it holds for good, since others are written down elsewhere."""
+        taken = self.parts, self.count
+        self.parts, self.count = [], 0
+        self.output.make_room(self.output.room)
         return taken
 
     @property
@@ -231,14 +241,18 @@ class Journey:
                     self._findings[query].grow()
         self.settle(block)
 
-    def follow_share(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> None:
+    def follow_share(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> Iterator[int]:
         """Let tuples of ``block`` go that nobody else has taken: ``cursors`` say how many have been, by bank.
+
+        Yields the numbers of queries of whose results rows should be made now, as :meth:`follow` does.
 
         Whoever asks sees to it that :meth:`attune` comes before and :meth:`settle` after, in one thread.
         """
         began = time.perf_counter()
         for query in self._go(block, masks, turn, cursors, step):
-            self._findings[query].grow()
+            self.busy_s += time.perf_counter() - began
+            yield query
+            began = time.perf_counter()
         self.busy_s += time.perf_counter() - began
 
     def _go(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> Iterator[int]:

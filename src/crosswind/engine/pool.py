@@ -12,20 +12,23 @@ differ in:
 - *handshake*, hurried: every tuple passes all workers, each of which has a share of the window.
 
 Shares are not fixed: a worker that is done steals portions that others have not begun. The caller is the first
-worker, and what is too little to be worth waking anybody it does alone.
+worker, and what is too little to be worth waking anybody it does alone. Results that are many leave while the search
+goes on: workers hand over what they have found, and the caller makes rows of it (CellJoin §4.3).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import Full, Queue
 
 import numpy as np
 
 from crosswind.engine.journey import Findings, Journey, Masks
 from crosswind.engine.spans import Turn
-from crosswind.engine.strategy import Shift
+from crosswind.engine.strategy import Combinations, Shift
 from crosswind.window.block import Block
 
 __all__ = ["ALONE", "LOOKED_AT", "Staff", "WorkerPool"]
@@ -40,6 +43,12 @@ _PORTIONS = 8
 """Portions of the tuples of a batch that a worker takes, or about."""
 
 _PORTION_MIN = 16
+
+_HANDED_OVER = 4
+"""Times that a worker may hand over results before the caller has made rows of them."""
+
+_LOOK_S = 0.1
+"""How often a worker that waits for the caller looks whether the call was broken off."""
 
 _WORTH_S = 0.002
 """Seconds of work that are worth sharing, whatever it is that takes so long."""
@@ -69,6 +78,7 @@ class WorkerPool:
         self._going: Sequence[Journey] = ()
         self._done: list[tuple[float, int]] = [(0.0, 0)] * len(findings)
         self._found = [0] * len(findings)
+        self._handed_over: Queue[Combinations | None] = Queue(_HANDED_OVER * len(findings))
         self.before_task: Callable[[], None] | None = None
         """Called by each worker before it does anything: for tests of scheduling."""
 
@@ -76,46 +86,73 @@ class WorkerPool:
         """Let workers share whatever comes, however little: what that costs is to be measured."""
         self._alone = 0
 
-    def follow(self, journeys: Sequence[Journey], block: Block, masks: Masks, turn: Turn) -> bool:
-        """Let workers follow the tuples of ``block``, if there is enough to do; False: nothing has been done."""
+    def follow(
+        self, journeys: Sequence[Journey], block: Block, masks: Masks, turn: Turn
+    ) -> Iterator[Combinations] | None:
+        """Let workers follow the tuples of ``block``; yield results that are many. None: one worker should do it."""
         journeys[0].attune(block)
         rows, columns = self._shares(journeys[0], len(block))
         workers = journeys[: rows * columns]
         if len(workers) == 1 and self._alone:
-            return False
+            return None
+        return self._follow(workers, rows, columns, block, masks, turn)
+
+    def _follow(
+        self, workers: Sequence[Journey], rows: int, columns: int, block: Block, masks: Masks, turn: Turn
+    ) -> Iterator[Combinations]:
         for journey in workers[1:]:
             journey.attune(block)
-        before = [sum(f.count for f in findings) for findings in self.findings]
+        before = [self._found_by(k) for k in range(len(workers))]
         cursors = np.zeros((columns, len(masks)), dtype=np.int64)
         step = max(_PORTION_MIN, -(-len(block) // (_PORTIONS * rows)))
-        shares = journeys[0].shares(columns)
+        shares = workers[0].shares(columns)
 
-        def work(worker: int) -> None:
+        def work(worker: int) -> Iterator[int]:
             if self.before_task is not None:
                 self.before_task()
             journey = workers[worker]
             for other in range(columns):  # the own share first, then what others have not begun
                 column = (worker + other) % columns
                 journey.take_share(shares[column])
-                journey.follow_share(block, masks, turn, cursors[column], step)
+                yield from journey.follow_share(block, masks, turn, cursors[column], step)
 
+        def serve(worker: int) -> None:
+            try:
+                for query in work(worker):
+                    self._hand_over(worker, Combinations(query, *self.findings[worker][query].hand_over()))
+            finally:
+                self._hand_over(worker, None)
+
+        self._handed_over = Queue(self._handed_over.maxsize)
         self._going = workers
-        tasks: list[Future[None]] = [self._pool().submit(work, k) for k in range(1, len(workers))]
-        work(0)
-        wait(tasks)
-        (whole,) = journeys[0].shares(1)
+        tasks: list[Future[None]] = [self._pool().submit(serve, k) for k in range(1, len(workers))]
+        for query in work(0):
+            yield Combinations(query, *self.findings[0][query].take())
+        for _ in tasks:
+            while (found := self._handed_over.get()) is not None:
+                yield found
+        (whole,) = workers[0].shares(1)
         for journey in workers:
             journey.take_share(whole)
         for task in tasks:
             task.result()
-        journeys[0].note_pace(sum(journey.busy_s for journey in workers), len(block))
+        workers[0].note_pace(sum(journey.busy_s for journey in workers), len(block))
         for k, journey in enumerate(workers):
             journey.settle(block)
             busy, done = self._done[k]
             self._done[k] = (busy + journey.busy_s, done + 1)
             journey.busy_s = 0.0
-            self._found[k] += sum(f.count for f in self.findings[k]) - before[k]
-        return True
+            self._found[k] += self._found_by(k) - before[k]
+
+    def _found_by(self, worker: int) -> int:
+        return sum(findings.total for findings in self.findings[worker])
+
+    def _hand_over(self, worker: int, found: Combinations | None) -> None:
+        """Give the caller what a worker has found (None: it has ended); wait while the caller lags behind."""
+        while not self._going[worker].cancelled:
+            with suppress(Full):
+                self._handed_over.put(found, timeout=_LOOK_S)
+                return
 
     def _shares(self, journey: Journey, tuples: int) -> tuple[int, int]:
         """Return into how many the tuples are divided, and the first window; (1, 1): one worker does it all."""

@@ -257,8 +257,9 @@ class Routes(AtOnce):
         return self._combine_many(self._journeys[unit], block, masks, self._turn)
 
     def _combine_many(self, journeys: list[Journey], block: Block, masks: Masks, turn: Turn) -> Iterator[Combinations]:
-        if self.pool is not None and self.pool.follow(journeys, block, masks, turn):
-            yield from self.complete(query for query in range(len(self._findings[0])) if self._is_large(query))
+        shared = None if self.pool is None else self.pool.follow(journeys, block, masks, turn)
+        if shared is not None:
+            yield from shared
             return
         for query in journeys[0].follow(block, masks, turn):
             yield self._taken(query)
@@ -285,9 +286,6 @@ class Routes(AtOnce):
         super().undo(marks)
         self._copies, self._newest = list(copies), list(newest)
         self._derive()
-
-    def _is_large(self, query: int) -> bool:
-        return any(findings[query].is_large for findings in self._findings)
 
     def _taken(self, query: int) -> Combinations:
         if self.pool is None:
