@@ -18,8 +18,7 @@ import pytest
 
 import crosswind as cw
 from crosswind.engine.handshake import Handshake
-from crosswind.engine.partition import Partition
-from crosswind.engine.pool import Staff
+from crosswind.engine.parallel.cell import Partition, Staff
 from tests import seeds
 from tests.conftest import EngineConfig
 from tests.waiting import wait_until
@@ -162,7 +161,7 @@ def test_many_workers_and_delays_change_nothing(engine, workers):
 @pytest.mark.parametrize("engine", ["cell", "grid"])
 def test_portions_of_a_share_do_not_overlap(engine, monkeypatch):
     """A share of many portions: who is done takes the next one, and no basic window is looked through twice."""
-    monkeypatch.setattr("crosswind.engine.pool._PORTION_MIN", 2)
+    monkeypatch.setattr("crosswind.engine.parallel.pool.PORTION_MIN", 2)
     tables = streams(600)
     expected = rows(cw.run(PAIRWISE, tables, engine="kang"))
     with EngineConfig(engine, "scan", 2, "push", 4).open(PAIRWISE, SCHEMAS) as join:
@@ -194,7 +193,7 @@ def test_results_that_outnumber_the_input_a_thousandfold_all_come():
 def test_results_leave_while_workers_are_still_searching(engine, caller_s, monkeypatch):
     """Workers hand over results that are many; a caller that lags behind makes them wait, not lose any."""
     monkeypatch.setattr("crosswind.engine.journey._RESULTS", 4_000)
-    monkeypatch.setattr("crosswind.engine.pool._HANDED_OVER", 1)
+    monkeypatch.setattr("crosswind.engine.parallel.pool._HANDED_OVER", 1)
     tables = streams(600)
     expected = rows(cw.run(ALL, tables, engine="kang"))
     with EngineConfig(engine, "scan", 2, "push", 4).open(ALL, SCHEMAS) as join:
@@ -340,7 +339,7 @@ MANY = "SELECT R.x, S.a, q.x AS y FROM R [RANGE 50], S [RANGE 50], R [RANGE 50] 
 
 @pytest.mark.parametrize("engine", ["cell", "grid", "handshake"])
 def test_more_than_two_streams_are_shared_out(engine: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("crosswind.engine.pool.ALONE", 0)
+    monkeypatch.setattr("crosswind.engine.parallel.pool.ALONE", 0)
     rng = seeds.chance(7)
     tables = {name: numbers(rng, name, 300) for name in ("R", "S")}
     expected = cw.run(MANY, tables, engine="kang")
@@ -363,7 +362,7 @@ def numbers(rng: random.Random, name: str, count: int) -> pa.Table:
 
 
 def test_an_overflow_in_one_share_refuses_the_batch(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("crosswind.engine.pool.ALONE", 0)
+    monkeypatch.setattr("crosswind.engine.parallel.pool.ALONE", 0)
     schemas = dict.fromkeys("RST", pa.schema({"x": pa.int64(), "ts": pa.int64()}))
     sql = "SELECT R.x FROM R [RANGE 50], S [RANGE 50], T [RANGE 50] WHERE R.x * S.x * T.x = 8"
     with cw.open(sql, schemas, engine="cell", workers=3, basic_window=2) as join:

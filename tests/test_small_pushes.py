@@ -60,7 +60,7 @@ def live(join: cw.Join, tables: dict[str, pa.Table], rng: np.random.Generator) -
 def test_few_tuples_meet_the_same_partners(condition, nulls, index, engine, monkeypatch):
     rng = seeds.numbers("few", condition, nulls, index, engine)
     if engine != "kang":  # how much is little, so that workers are woken for some pushes and not for others
-        monkeypatch.setattr("crosswind.engine.pool.ALONE", 250 if index == "scan" else 5_000)
+        monkeypatch.setattr("crosswind.engine.parallel.pool.ALONE", 250 if index == "scan" else 5_000)
     layout = [(1, 2), (2, 1), (2, 2)][rng.integers(3)]
     options = {"kang": {}, "cell": {"workers": 3}, "grid": {"layout": layout}}[engine]
     types = {name: kinds[rng.integers(len(kinds))] for name, kinds in TYPES.items()}

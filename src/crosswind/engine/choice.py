@@ -8,6 +8,9 @@ from typing import Any
 from crosswind.engine.handshake import Handshake
 from crosswind.engine.intake import Intake
 from crosswind.engine.layout import check_layout, expected_load
+from crosswind.engine.parallel.cell import CellPolicy
+from crosswind.engine.parallel.grid import GridPolicy
+from crosswind.engine.parallel.policy import Policy
 from crosswind.engine.probe import pair_spec
 from crosswind.engine.result import Materialiser
 from crosswind.engine.routes import Routes
@@ -77,7 +80,6 @@ class Choice:
         """Return the strategy, ready to take tuples."""
         if self.engine == "handshake" and not self.hurried:
             return Handshake(plan, intakes, index, basic_window, self.workers)
-        sides = {"cell": (0, self.workers), "grid": self.layout, "handshake": (1, self.workers)}
         return Routes(
             plan,
             intakes,
@@ -86,9 +88,16 @@ class Choice:
             basic_window,
             numbered,
             name=self.engine,
-            sides=(1, 1) if self.workers == 1 else sides.get(self.engine, (1, 1)),
-            adaptive=self.adaptive,
+            policy=self._policy(plan),
         )
+
+    def _policy(self, plan: Plan) -> Policy | None:
+        """Return who does which part; None: one worker does everything."""
+        if self.workers == 1:
+            return None
+        if self.engine == "cell":
+            return CellPolicy(self.workers, adaptive=self.adaptive)
+        return GridPolicy(*self.layout, pair=plan.is_pair) if self.engine == "grid" else Policy(self.workers)
 
 
 def choose_engine(

@@ -8,7 +8,7 @@ acknowledged, so that tuples which pass each other on the way still meet, once (
 
 Tuples meet when they pass each other, so results come late: a pair whose members entered
 at opposite ends meets when the streams have moved on by up to a window. ``finish`` lets
-all of them pass. Where results must come at once (hurried: :mod:`crosswind.engine.pool`) the
+all of them pass. Where results must come at once (hurried: :mod:`crosswind.engine.parallel.pool`) the
 tuples are hurried ahead.
 
 A worker forwards its oldest chunk when it holds at least two chunks more than its neighbour: with a difference of one

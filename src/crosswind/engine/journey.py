@@ -12,6 +12,7 @@ import numpy.typing as npt
 from crosswind.engine.hopping import Hopping
 from crosswind.engine.index import SAMPLE, SEE_EVERY
 from crosswind.engine.ops import All, Emit, Home, Op, Output, Product, Search, Start
+from crosswind.engine.parallel.policy import FirstWindow
 from crosswind.engine.result import Part
 from crosswind.engine.spans import Turn
 from crosswind.engine.standing import Keep, Pairs, Stand
@@ -115,7 +116,7 @@ class Journey:
     ) -> None:
         from crosswind.kernel.follow import follow_kernels
 
-        self._unit, self._roots, self._windows, self._findings = unit, roots, windows, findings
+        self.unit, self._roots, self._windows, self._findings = unit, roots, windows, findings
         self._cursors = np.zeros(max(1, len(roots)), dtype=np.int64)
         self._place, self._clock = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
         self._clock_at, self._cursors_at = address(self._clock), address(self._cursors)
@@ -130,8 +131,8 @@ class Journey:
     def _make(self, room: int) -> None:
         self._room = room
         self._homes: dict[tuple[int, int | None], Home] = {}
-        self._read = sorted({at for hops, _ in self._roots for at in _columns_of(self._unit, hops)})
-        self._source = self._homes[self._unit, None] = Home(self._unit, None, 1 + max(self._read, default=0))
+        self._read = sorted({at for hops, _ in self._roots for at in _columns_of(self.unit, hops)})
+        self._source = self._homes[self.unit, None] = Home(self.unit, None, 1 + max(self._read, default=0))
         self._starts: list[Start] = []
         self._ops: list[Op] = []
         self.stands: list[tuple[int, Stand]] = []
@@ -205,7 +206,7 @@ class Journey:
     def finds(self, bank: int, bits: int, partner: int) -> Op | None:
         """Return the op that finds partners of new tuples first, for all of the terms ``bits``, if there is one."""
         ways = [op for op in self._starts[bank].children if isinstance(op, Search)]
-        return next((op for op in ways if op.units == (self._unit, partner) and op.passes(bits)), None)
+        return next((op for op in ways if op.units == (self.unit, partner) and op.passes(bits)), None)
 
     def keep(self, bank: int, found: Op, bits: int, pairs: Pairs) -> None:
         """Note the pairs that an op finds, for terms ``bits``."""
@@ -285,7 +286,7 @@ class Journey:
                 search.show()
         for findings in self._mine:
             if findings.output.count > findings.output.begun:
-                findings.cut(self._unit, block, self._places)
+                findings.cut(self.unit, block, self._places)
 
     def note_pace(self, seconds: float, tuples: int) -> None:
         """Note how long so many tuples took."""
@@ -310,17 +311,17 @@ class Journey:
             op.take_share(mine)
 
     @property
-    def first_windows(self) -> tuple[int, int]:
-        """How many tuples wait in the first windows that are not arranged, and how many runs are that are."""
-        shares = [op.first_window for start in self._starts for op in start.children]
-        return sum(scanned for scanned, _ in shares), sum(arranged for _, arranged in shares)
+    def first_window(self) -> FirstWindow:
+        """What new tuples search first; the windows of all first ops together."""
+        windows = [op.first_window for start in self._starts for op in start.children]
+        return FirstWindow(sum(window.scanned for window in windows), sum(window.runs for window in windows))
 
     def _make_room(self, op: Op, block: Block) -> Iterator[int]:
         if isinstance(op, Keep):
             op.pairs.grow()
         for query, findings in enumerate(self._findings):
             if isinstance(op, Emit) and findings.output is op.output:
-                findings.cut(self._unit, block, self._places)
+                findings.cut(self.unit, block, self._places)
                 if findings.is_large:
                     yield query
                 else:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.hopping import Hopping
-from crosswind.engine.partition import Partition
+from crosswind.engine.parallel.cell import Partition
+from crosswind.engine.parallel.policy import FirstWindow
 from crosswind.engine.probe import CACHED, Scratch
 from crosswind.engine.strategy import PairFaultError
 from crosswind.plan.physical import Storage
@@ -180,13 +181,13 @@ class Op:
         self.words[Words.FIRST], self.words[Words.LAST] = share
 
     @property
-    def first_window(self) -> tuple[int, int]:
-        """How many tuples wait in the window that are not arranged, and how many runs are."""
+    def first_window(self) -> FirstWindow:
+        """The window that is searched, if this is the first op of new tuples."""
         residents = self.homes[-1].residents
         if residents is None:
-            return 0, 0
+            return FirstWindow(0, 0)
         scanned = residents.runs[:, 5] == 0
-        return int(residents.runs[scanned, 0].sum()), int((~scanned).sum())
+        return FirstWindow(int(residents.runs[scanned, 0].sum()), int((~scanned).sum()))
 
     def _take_window(self, home: Home) -> Residents | None:
         """Write down the window that is searched."""

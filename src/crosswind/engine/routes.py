@@ -20,7 +20,8 @@ from crosswind.engine.index import Index
 from crosswind.engine.intake import DIRECT, Intake
 from crosswind.engine.journey import Findings, Journey, Masks
 from crosswind.engine.orders import Orders, Work
-from crosswind.engine.pool import WorkerPool
+from crosswind.engine.parallel.policy import Policy
+from crosswind.engine.parallel.pool import WorkerPool
 from crosswind.engine.spans import Spans, Turn, Wait
 from crosswind.engine.standing import Pairs, Stand
 from crosswind.engine.strategy import AtOnce, Combinations, Shift
@@ -64,10 +65,8 @@ class Routes(AtOnce):
         Whether tuples carry sequence numbers.
     name : str
         The engine, as users know it.
-    sides : tuple of int
-        How many workers divide new tuples, and how many the first window (see :class:`WorkerPool`).
-    adaptive : bool
-        Whether the load decides how many workers are active.
+    policy : Policy, optional
+        Says which worker does which part; without one the caller does everything.
     """
 
     def __init__(
@@ -80,8 +79,7 @@ class Routes(AtOnce):
         numbered: bool,
         *,
         name: str = "kang",
-        sides: tuple[int, int] = (1, 1),
-        adaptive: bool = False,
+        policy: Policy | None = None,
     ) -> None:
         self.name = name
         self._plan = plan
@@ -89,9 +87,9 @@ class Routes(AtOnce):
         self._spans = spans
         self._choice = index
         scanned = index == "scan" or not all(access.dimensions for access in plan.accesses)
-        workers = max(1, sides[0]) * sides[1]
+        self._workers = 1 if policy is None else policy.workers
         self.windows = tuple(
-            Replicas(tuple(intake.layouts[: intake.stored]), numbered, uniform=scanned and workers > 1)
+            Replicas(tuple(intake.layouts[: intake.stored]), numbered, uniform=scanned and self._workers > 1)
             for intake in intakes
         )
         self._waits = [Wait.of(unit, plan, spans) for unit in range(len(intakes))]
@@ -104,20 +102,19 @@ class Routes(AtOnce):
         self._no_masks: Masks | None = None if later else [None] * len(self._banks)
         self.orders = Orders(plan, intakes, self.windows)
         self._came, self._made = [0] * len(intakes), [0] * len(intakes)
-        self._sides, self._adaptive = sides, adaptive
+        self._policy = policy
         self.pool: WorkerPool | None = None
         self._newest = [-1] * len(intakes)
         self._derive()
 
     def _derive(self) -> None:
         """Make what is only derived from plan and windows: who looks for what, and room for what is found."""
-        workers = max(1, self._sides[0]) * self._sides[1]
         self._turn: Turn | None = None
-        self._findings = [[Findings(entry.units) for entry in self._plan.queries] for _ in range(workers)]
+        self._findings = [[Findings(entry.units) for entry in self._plan.queries] for _ in range(self._workers)]
         if self.pool is not None:
             self.pool.findings = self._findings
-        elif workers > 1:
-            self.pool = WorkerPool(self._sides, self._findings, adaptive=self._adaptive)
+        elif self._policy is not None:
+            self.pool = WorkerPool(self._policy, self._findings)
         self._stands: list[Stand] = []
         self._pairs: list[Pairs] = []
         self._combined: Block | None = None
@@ -275,7 +272,7 @@ class Routes(AtOnce):
     def save(self) -> Any:
         """Note that a call has begun."""
         if self.pool is not None:
-            self.pool.staff.entered()
+            self.pool.policy.call_begins()
         return [window.mark() for window in self.windows], list(self._copies), list(self._newest)
 
     def undo(self, saved: Any) -> None:
@@ -350,7 +347,7 @@ class Routes(AtOnce):
             self._journeys = self._plan_hops()
         super().settle()
         if self.pool is not None:
-            self.pool.staff.review()
+            self.pool.policy.call_ends()
 
     def _work(self) -> list[Work]:
         """Return, by unit, how many tuples have come, and how many combinations they have made on their way."""

@@ -1,7 +1,7 @@
 """CellJoin's batches that follow the rate (section 4.2), and workers that follow the load (section 7.3), simulated.
 
-Both play the engine's own rules, :class:`crosswind.engine.batching.Backlog` and :class:`crosswind.engine.pool.Staff`,
-by a clock of their own, with costs that are measured here.
+Both play the engine's own rules, :class:`crosswind.engine.batching.Backlog` and
+:class:`crosswind.engine.parallel.cell.Staff`, by a clock of their own, with costs that are measured here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from crosswind.engine.batching import Backlog
-from crosswind.engine.pool import Staff
+from crosswind.engine.parallel.cell import Staff
 from crosswind.lab.costs import Costs, measure_costs
 from crosswind.lab.figure import Figure, Series
 from crosswind.lab.loads import BANDS

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
-from crosswind.engine.pool import ALONE
+from crosswind.engine.parallel.pool import ALONE
 from crosswind.lab.costs import Costs
 from crosswind.plan.grid import Load
 

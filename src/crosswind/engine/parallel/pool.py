@@ -1,24 +1,17 @@
-"""The worker pool: who does which part of a search (CellJoin §4.1, §7.1, §7.3; DP-Join §III-C).
+"""The worker pool: each worker follows the whole probe tree, with some of the tuples and a part of the first window.
 
-Windows belong to the caller. Of a batch each worker follows the whole probe tree, with some of the new tuples and a
-part of the first window: later windows are searched whole (CellJoin §7.1). How both are divided is what the engines
-differ in:
+Windows belong to the caller; later windows are searched whole (CellJoin §7.1). How both are divided is what engines
+differ in, and a :class:`~crosswind.engine.parallel.policy.Policy` says it: *cell* is
+:mod:`crosswind.engine.parallel.cell`, *grid* :mod:`crosswind.engine.parallel.grid`, a *handshake* with results at once
+is the plain policy.
 
-- *cell* (CellJoin): where the first window is scanned, it is cut into consecutive shares that pointers mark
-  (:mod:`crosswind.engine.partition`), and every worker compares all new tuples with its share. Where it is arranged,
-  a search costs about the same in a part of it as in all of it, so the new tuples are divided instead.
-- *grid* (DP-Join): rows of workers divide the new tuples, columns the first window. That is the slice of the m x n
-  layout (of the cube, with three streams) that one batch meets.
-- *handshake*, hurried: every tuple passes all workers, each of which has a share of the window.
-
-Shares are not fixed: a worker that is done steals portions that others have not begun. The caller is the first
-worker, and what is too little to be worth waking anybody it does alone. Results that are many leave while the search
-goes on: workers hand over what they have found, and the caller makes rows of it (CellJoin §4.3).
+Parts are not fixed: a worker that is done steals portions that others have not begun. The caller is the first worker,
+and what is too little to be worth waking anybody it does alone. Results that are many leave while the search goes on:
+workers hand over what they have found, and the caller makes rows of it (CellJoin §4.3).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -27,22 +20,19 @@ from queue import Full, Queue
 import numpy as np
 
 from crosswind.engine.journey import Findings, Journey, Masks
+from crosswind.engine.parallel.cell import LOOKED_AT, PORTION_MIN
+from crosswind.engine.parallel.policy import Policy
 from crosswind.engine.spans import Turn
 from crosswind.engine.strategy import Combinations, Shift
 from crosswind.window.block import Block
 
-__all__ = ["ALONE", "LOOKED_AT", "Staff", "WorkerPool"]
+__all__ = ["ALONE", "WorkerPool"]
 
 ALONE = 12_000_000
 """Comparisons that the caller makes faster than others and it get ready to share them."""
 
-LOOKED_AT = 2_048
-"""Comparisons that could be made in the time that a probe needs for an arranged run, or about."""
-
 _PORTIONS = 8
 """Portions of the tuples of a batch that a worker takes, or about."""
-
-_PORTION_MIN = 16
 
 _HANDED_OVER = 4
 """Times that a worker may hand over results before the caller has made rows of them."""
@@ -59,20 +49,15 @@ class WorkerPool:
 
     Parameters
     ----------
-    sides : tuple of int
-        How many workers divide the tuples, and how many the first window; (0, n): n that do what suits the batch.
+    policy : Policy
+        Says who does which part.
     findings : sequence of sequence of Findings
         By worker, where results are noted.
-    adaptive : bool
-        Whether the load decides how many workers are active.
     """
 
-    def __init__(
-        self, sides: tuple[int, int], findings: Sequence[Sequence[Findings]], *, adaptive: bool = False
-    ) -> None:
-        self._sides = sides
+    def __init__(self, policy: Policy, findings: Sequence[Sequence[Findings]]) -> None:
+        self.policy = policy
         self.findings = findings
-        self.staff = Staff(len(findings), adaptive)
         self._alone = ALONE
         self._threads: ThreadPoolExecutor | None = None
         self._going: Sequence[Journey] = ()
@@ -104,7 +89,7 @@ class WorkerPool:
             journey.attune(block)
         before = [self._found_by(k) for k in range(len(workers))]
         cursors = np.zeros((columns, len(masks)), dtype=np.int64)
-        step = max(_PORTION_MIN, -(-len(block) // (_PORTIONS * rows)))
+        step = max(PORTION_MIN, -(-len(block) // (_PORTIONS * rows)))
         shares = workers[0].shares(columns)
 
         def work(worker: int) -> Iterator[int]:
@@ -156,16 +141,11 @@ class WorkerPool:
 
     def _shares(self, journey: Journey, tuples: int) -> tuple[int, int]:
         """Return into how many the tuples are divided, and the first window; (1, 1): one worker does it all."""
-        rows, columns = self._sides
-        scanned, arranged = journey.first_windows
-        little = tuples * (scanned + LOOKED_AT * arranged) < self._alone
+        window = journey.first_window
+        little = tuples * (window.scanned + LOOKED_AT * window.runs) < self._alone
         if little and tuples * journey.pace_s < _WORTH_S:
             return 1, 1
-        if rows:
-            return rows, columns
-        active = self.staff.active
-        by_window = scanned > LOOKED_AT * arranged or tuples < _PORTION_MIN * active
-        return (1, active) if by_window else (active, 1)
+        return self.policy.divide(journey.unit, tuples, window)
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._threads is None:
@@ -175,7 +155,7 @@ class WorkerPool:
     def shifts(self) -> tuple[Shift, ...]:
         """Return what each active worker has done."""
         done = zip(self._done, self._found, strict=True)
-        return tuple(Shift(busy, tasks, found) for (busy, tasks), found in done)[: self.staff.active]
+        return tuple(Shift(busy, tasks, found) for (busy, tasks), found in done)[: self.policy.active]
 
     @property
     def alive(self) -> int:
@@ -193,39 +173,3 @@ class WorkerPool:
         if self._threads is not None:
             self._threads.shutdown()
             self._threads = None
-
-
-class Staff:
-    """How many workers are active: as many as the load needs (CellJoin §7.3).
-
-    The share of time that is spent in calls says how near the join is to its limit. Above
-    :data:`BUSY` it gets a worker more; if it would stay below :data:`IDLE` with one less,
-    one is released, and sleeps. It is looked at every :data:`REVIEW_S`, not at every call.
-    """
-
-    BUSY, IDLE, REVIEW_S = 0.75, 0.5, 0.25
-
-    def __init__(self, most: int, adaptive: bool) -> None:
-        self._most, self._adaptive = most, adaptive
-        self.active = 1 if adaptive else most
-        self._began = self._entered = time.perf_counter()
-        self._spent = 0.0
-
-    def entered(self) -> None:
-        """Note that a call has begun."""
-        self._entered = time.perf_counter()
-
-    def review(self, now: float | None = None) -> None:
-        """Note that a call is about to end, and adapt if it is time to."""
-        now = time.perf_counter() if now is None else now
-        self._spent += now - self._entered
-        self._entered = now
-        passed = now - self._began
-        if not self._adaptive or passed < self.REVIEW_S:
-            return
-        load = self._spent / passed
-        if load > self.BUSY and self.active < self._most:
-            self.active += 1
-        elif self.active > 1 and load * self.active / (self.active - 1) < self.IDLE:
-            self.active -= 1
-        self._began, self._spent = now, 0.0

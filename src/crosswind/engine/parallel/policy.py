@@ -1,0 +1,49 @@
+"""What a policy says: into how many parts the new tuples of a batch are divided, and the window that they search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["FirstWindow", "Policy"]
+
+
+@dataclass(frozen=True)
+class FirstWindow:
+    """The window that new tuples search first."""
+
+    scanned: int
+    """Tuples in it that are compared one by one."""
+
+    runs: int
+    """Runs of arranged tuples, each of which is searched in about the time of a few comparisons."""
+
+
+class Policy:
+    """Every worker sees all new tuples and has a share of the window.
+
+    So do SplitJoin (Najafi, Sadoghi and Jacobsen, 2016) and, for results at once, the low-latency handshake join (Roy,
+    Teubner and Gemulla, 2014): tuples are sent to all workers, and none is forwarded from window to window.
+
+    Parameters
+    ----------
+    workers : int
+        How many there are.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    @property
+    def active(self) -> int:
+        """How many workers have something to do."""
+        return self.workers
+
+    def divide(self, unit: int, tuples: int, window: FirstWindow) -> tuple[int, int]:  # noqa: ARG002
+        """Return into how many parts ``tuples`` new tuples of ``unit`` are divided, and the window they search."""
+        return 1, self.workers
+
+    def call_begins(self) -> None:
+        """Note that a call of the join begins."""
+
+    def call_ends(self) -> None:
+        """Note that a call of the join is about to end."""
