@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from crosswind.engine.direct import DIRECT, Computed, DirectReader, Source
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import (
     carried_vector,
@@ -27,10 +28,10 @@ from crosswind.plan.physical import Storage, arrow_storage, arrow_width, machine
 from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, roles_of, walk
 from crosswind.query.types import Kind, SqlType, sql_type
-from crosswind.window.block import Arrivals, Block
+from crosswind.window.block import Block
 from crosswind.window.vector import Layout, Vector, address, take_rows
 
-__all__ = ["DIRECT", "TIMES", "Intake", "evaluate", "hashed_keys", "is_plain", "plain_keys"]
+__all__ = ["TIMES", "Intake", "evaluate", "hashed_keys", "is_plain", "plain_keys"]
 
 
 def evaluate(
@@ -57,25 +58,8 @@ def evaluate(
     return made if row < 0 else int(row)
 
 
-DIRECT = 64
-"""Tuples up to which it pays to read them where they lie, and to write them straight into windows."""
-
 TIMES = -1
 """Where a shown column is that is the time column itself."""
-
-
-class _Direct(NamedTuple):
-    """How tuples are read where they lie.
-
-    ``read`` are columns of the batch with their widths, ``places`` which of them each column of a block is, and
-    ``forms`` what is made of it when it is written; ``floats`` are columns that conditions read,
-    with their layouts.
-    """
-
-    read: tuple[tuple[str, int], ...]
-    places: list[int]
-    forms: tuple[int, ...]
-    floats: list[tuple[str, Layout]]
 
 
 class Intake:
@@ -188,83 +172,70 @@ class Intake:
         self,
         arrays: Mapping[str, pa.Array],
         times: npt.NDArray[np.int64],
-        counted: bool,
+        whole: bool,
         ends: tuple[int, int] | None = None,
+        *,
+        at_once: bool = False,
     ) -> Block:
-        """Return the block of a batch. Without ROWS windows, filtered tuples are gone at once.
+        """Return the block of a batch. Filtered tuples are gone, or only marked if it is to be ``whole``.
 
-        ``ends`` are the least and greatest of ``times``, if known.
+        ``ends`` are the least and greatest of ``times``, if known. ``at_once``: the tuples are joined and inserted
+        before the call ends, so that a few of them may be read where they lie.
         """
-        if self._direct is not None and not counted and 0 < len(times) <= DIRECT:
-            arrivals = self._arrivals(self._direct, arrays, times, ends)
+        if at_once and self._direct is not None and 0 < len(times) <= DIRECT:
+            arrivals = self._direct.read(arrays, times, ends, lambda: self._prepared(arrays, times, whole, ends))
             if arrivals is not None:
                 return arrivals
-        return self._prepared(arrays, times, counted, ends)
+        return self._prepared(arrays, times, whole, ends)
 
-    def _plan_direct(self) -> _Direct | None:
-        """Return how tuples are read where they lie; None: there is more to it than to read values of fixed width."""
+    def _plan_direct(self) -> DirectReader | None:
+        """Return what reads tuples where they lie; None: there is more to it than values of fixed width."""
         from crosswind.kernel.arrange import FLOAT_KEY
 
-        if self._filter is not None or self._computed or self._tagged:
+        keep = None if self._filter is None else Computed(tuple(self._filter_leaves), (), self._filter)
+        computed = Computed(tuple(self._computed_leaves), self._computed) if self._computed else None
+        leaves = [leaf for made in (keep, computed) if made is not None for leaf in made.leaves]
+        if self._filter == FALSE or any(self._plain_layout(leaf) is None for leaf in leaves):
             return None
-        names: list[str] = []
-        forms: list[int] = []
+        keys: list[tuple[Source, int]] = []
         for dimension, layout, place in zip(self._dimensions, self._key_layouts, self._key_places, strict=True):
-            _, name, plain = self._leaves[place]
+            source, plain = self._source(place)
             is_float = dimension.expr.type.kind is Kind.FLOAT
             if dimension.hashed or plain is None or (plain != layout and not is_float):
                 return None
-            names.append(name)
-            forms.append((FLOAT_KEY if is_float else 1) * dimension.bits // 8)
-        floats = []
+            keys.append((source, (FLOAT_KEY if is_float else 1) * dimension.bits // 8))
+        slots: list[tuple[Source, int]] = []
+        floats: list[tuple[Source, int]] = []
         for k, place in enumerate([*self._slot_places, *self._extra_places]):
-            leaf, name, plain = self._leaves[place]
+            source, plain = self._source(place)
             if plain is None:
                 return None
-            if leaf.type.kind is Kind.FLOAT and k < len(self._slot_places):  # boxes reckon with NaNs in any case
-                floats.append((name, plain))
-            names.append(name)
-            forms.append(plain.machine.itemsize)
-        shown = []
+            slots.append((source, plain.machine.itemsize))
+            if plain.machine.kind == "f" and k < len(self._slot_places):  # boxes reckon with NaNs in any case
+                floats.append(slots[-1])
+        shown: list[tuple[Source, int]] = []
         for name, _, layout in self._carried:
-            if not is_plain(layout, self._schema.field(name).type):
+            of = self._schema.field(name).type
+            if not is_plain(layout, of):
                 return None
-            shown.append(name)
-        at = self.keys + len(self._slot_places)
-        names[at:at] = shown
-        forms[at:at] = [arrow_width(self._schema.field(name).type) for name in shown]
-        read = list(dict.fromkeys(names))
-        widths = [arrow_width(self._schema.field(name).type) for name in read]
-        places = [read.index(name) for name in names]
-        return _Direct(tuple(zip(read, widths, strict=True)), places, tuple(forms), floats)
+            shown.append((name, arrow_width(of)))
+        shown += [(None, 8)] if self._tagged else []
+        kept = len(self._slot_places)
+        return DirectReader(self._schema, [*keys, *slots[:kept], *shown, *slots[kept:]], floats, keep, computed)
 
-    def _arrivals(
-        self,
-        direct: _Direct,
-        arrays: Mapping[str, pa.Array],
-        times: npt.NDArray[np.int64],
-        ends: tuple[int, int] | None,
-    ) -> Arrivals | None:
-        """Return a few tuples as they lie in ``arrays``; None: there is a null."""
-        at = []
-        for name, width in direct.read:
-            array = arrays[name]
-            if array.null_count:
-                return None
-            at.append(array.buffers()[1].address + array.offset * width)
-        nans = False
-        for name, layout in direct.floats:
-            nans = nans or plain_vector(arrays[name], layout).has_nans
-        if not times.flags.c_contiguous:
-            times = np.ascontiguousarray(times)
-        addresses = [at[place] for place in direct.places]
-        return Arrivals(times, addresses, direct.forms, ends, nans, lambda: self._prepared(arrays, times, False, ends))
+    def _source(self, place: int) -> tuple[Source, Layout | None]:
+        """Return where what is computed or read at ``place`` comes from; no layout: it is no plain column."""
+        if place < len(self._computed):
+            layout = _slot_layout(self._computed[place])
+            return place, layout if layout.storage is Storage.FIXED else None
+        _, name, plain = self._leaves[place - len(self._computed)]
+        return name, plain
 
     def _prepared(
         self,
         arrays: Mapping[str, pa.Array],
         times: npt.NDArray[np.int64],
-        counted: bool,
+        whole: bool,
         ends: tuple[int, int] | None,
     ) -> Block:
         keep = None
@@ -272,7 +243,7 @@ class Intake:
             mask = self._filtered(arrays, len(times))
             if not mask.all():
                 rows = np.flatnonzero(mask)
-                if counted:
+                if whole:
                     keep = mask
                 else:
                     arrays = {name: take_rows(array, rows) for name, array in arrays.items()}
@@ -305,7 +276,7 @@ class Intake:
         if present is None:
             return block
         mask = present != 0
-        if counted:
+        if whole:
             return Block(times, tuple(columns), None, mask if keep is None else keep & mask, ends)
         return block.take(np.flatnonzero(mask))
 

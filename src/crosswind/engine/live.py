@@ -396,7 +396,8 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         whole = self._counted or self._outer is not None
         if self._admission.sheds:
             return self._shedding(units, arrays, ticks, whole)
-        return ([self._intakes[unit].prepare(arrays, ticks, whole, ends) for unit in units],)
+        at_once = not self._counted
+        return ([self._intakes[unit].prepare(arrays, ticks, whole, ends, at_once=at_once) for unit in units],)
 
     def _shedding(
         self, units: tuple[int, ...], arrays: Mapping[str, pa.Array], ticks: npt.NDArray[np.int64], whole: bool

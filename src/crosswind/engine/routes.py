@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosswind.engine.direct import DIRECT
 from crosswind.engine.hopping import Hopping, word
 from crosswind.engine.index import Index
-from crosswind.engine.intake import DIRECT, Intake
+from crosswind.engine.intake import Intake
 from crosswind.engine.journey import Findings, Journey, Masks
 from crosswind.engine.orders import Orders, Work
 from crosswind.engine.parallel.policy import Policy

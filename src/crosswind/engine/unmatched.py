@@ -40,7 +40,9 @@ class _Shelf:
             grown = np.zeros(max(2 * len(self.state), self.length + len(block)), dtype=np.uint8)
             grown[: self.length] = self.state[: self.length]
             self.state = grown
-        self.blocks.append(block)
+        self.blocks.append(
+            Block(block.times, block.columns, block.numbers, block.keep)
+        )  # no tuples read where they lie
         self.length += len(block)
         self.time_min = min(self.time_min, int(block.times.min()))
 
@@ -48,6 +50,10 @@ class _Shelf:
         if len(self.blocks) > 1:
             self.blocks = [concat_blocks(self.blocks)]
         return self.blocks[0]
+
+    @property
+    def is_over(self) -> bool:
+        return bool((self.state[: self.length] & _GONE).all())
 
     def mark(self) -> _ShelfMark:
         return self.blocks, len(self.blocks), self.length, self.time_min, self.state
@@ -89,9 +95,7 @@ class Unmatched:
     def note(self, block: Block) -> Block:
         """Let the tuples of ``block`` wait here; return them with their serial numbers."""
         numbers = self.serial + np.arange(len(block), dtype=np.int64)
-        columns = list(block.columns)
-        columns[self.column] = type(columns[self.column])(columns[self.column].layout, numbers)
-        made = Block(block.times, tuple(columns), block.numbers, block.keep)
+        made = block.with_column(self.column, numbers)
         self._keep(made, self.serial)
         self.serial += len(block)
         return made
@@ -189,7 +193,9 @@ class Unmatched:
 
     def commit(self) -> None:
         """End a call that went well: forget what is over."""
-        self._shelves = [s for s in self._shelves if not (s.state[: s.length] & _GONE).all() or not s.length]
+        over = [shelf for shelf, _, flag in self._changes if flag == _GONE and shelf.is_over]
+        if over:
+            self._shelves = [shelf for shelf in self._shelves if shelf not in over]
 
     # -- snapshot and restore --------------------------------------------------------
 

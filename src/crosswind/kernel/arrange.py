@@ -16,6 +16,7 @@ from crosswind.kernel.jit import load_source
 
 __all__ = [
     "FLOAT_KEY",
+    "any_nan",
     "float_keys",
     "grid_cells",
     "group",
@@ -32,7 +33,7 @@ FLOAT_KEY = -1
 
 _Array = npt.NDArray[Any]
 
-# Two have a signature, since every query on floats needs one of them: they are loaded with the module.
+# Some have a signature, since every query on floats needs one of them: they are loaded with the module.
 _SOURCE = '''"""Cells, hashes and counting sort."""
 
 import numpy as np
@@ -90,6 +91,18 @@ def keys_64(values, keys):
     """Fill the keys of doubles."""
     for i in range(keys.shape[0]):
         keys[i] = key_64(fetch(values, i, np.int64))
+
+
+@jit("boolean(int64, int64, int64)")
+def any_nan(values, width, count):
+    """Say whether one of the floats is NaN."""
+    for i in range(count):
+        if width == 8:
+            if (fetch(values, i, np.int64) & np.int64(0x7FFFFFFFFFFFFFFF)) > np.int64(0x7FF0000000000000):
+                return True
+        elif (fetch(values, i, np.int32) & np.int32(0x7FFFFFFF)) > np.int32(0x7F800000):
+            return True
+    return False
 
 
 @jit()
@@ -199,6 +212,11 @@ def put_into_copies(jobs: _Array, copies: _Array, columns: int, times: int, numb
 def link_tuples(record: int, start: int, stop: int) -> None:
     """Link tuples ``start`` to ``stop`` of a basic window; ``record`` is where that of its Links is."""
     _kernels().link(record, start, stop)
+
+
+def any_nan(values: int, width: int, count: int) -> bool:
+    """Return whether one of ``count`` floats of ``width`` bytes at an address is NaN."""
+    return bool(_kernels().any_nan(values, width, count))
 
 
 def grid_cells(axes: list[tuple[_Array, float, float, int]], count: int) -> npt.NDArray[np.int32]:

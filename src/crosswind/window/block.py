@@ -83,6 +83,12 @@ class Block:
             None if self.keep is None else self.keep[start:stop],
         )
 
+    def with_column(self, place: int, values: npt.NDArray[np.int64]) -> Block:
+        """Return these tuples with other numbers in the column at ``place``."""
+        columns = list(self.columns)
+        columns[place] = Vector(columns[place].layout, values)
+        return Block(self.times, tuple(columns), self.numbers, self.keep, self.ends)
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""
@@ -108,9 +114,11 @@ class Arrivals(Block):
         Whether a value that conditions read is no number.
     make : callable
         Makes the columns.
+    memory : object
+        What has to live as long as addresses are used.
     """
 
-    __slots__ = ("_has_nans", "_made", "_make", "_times_at")
+    __slots__ = ("_has_nans", "_made", "_make", "_memory", "_read", "_times_at")
 
     def __init__(
         self,
@@ -120,10 +128,12 @@ class Arrivals(Block):
         ends: tuple[int, int] | None,
         has_nans: bool,
         make: Callable[[], Block],
+        memory: Any = None,
     ) -> None:
         self.times, self.numbers, self.keep, self.ends, self._place = times, None, None, ends, None
         self.addresses, self.forms, self._times_at = addresses, forms, address(times)
-        self._has_nans, self._make = has_nans, make
+        self._read = addresses, forms
+        self._has_nans, self._make, self._memory = has_nans, make, memory
         self._made: tuple[Vector, ...] | None = None
 
     @property
@@ -132,6 +142,21 @@ class Arrivals(Block):
         if self._made is None:
             self._made = self._make().columns
         return self._made
+
+    def with_column(self, place: int, values: npt.NDArray[np.int64]) -> Arrivals:
+        """Return these tuples with other numbers in the column at ``place``."""
+        addresses, forms = self._read
+        addresses = [*addresses[:place], address(values), *addresses[place + 1 :]]
+        make = self._make
+        return Arrivals(
+            self.times,
+            addresses,
+            forms,
+            self.ends,
+            self._has_nans,
+            lambda: make().with_column(place, values),
+            (values, self._memory),
+        )
 
     @property
     def times_at(self) -> int:
