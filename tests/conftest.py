@@ -106,7 +106,8 @@ class EngineConfig:
         if self.basic_window is None:
             yield
             return
-        from crosswind.engine import handshake, journey, ops, pool, session, standing
+        from crosswind.engine import handshake, journey, ops, session, standing
+        from crosswind.engine.parallel import pool
 
         small = {name: partial(_with_basic_window, getattr(session, name), self.basic_window) for name in JOINS}
         with (

@@ -52,7 +52,8 @@ class Scenario:
 
     def open(self) -> Any:
         """Open the join, with small basic windows and work for all workers."""
-        from crosswind.engine import handshake, pool, standing
+        from crosswind.engine import handshake, standing
+        from crosswind.engine.parallel import pool
 
         schemas = dict.fromkeys(self.streams, R)
         with (
