@@ -22,7 +22,10 @@ CONDITIONS = {
     "one": "abs(R.x - S.x) <= 2",
     "open": "R.x < S.x - 15 AND R.y > S.y + 10",
     "equal": "R.x = S.x",
+    "computed": "abs(2 * R.x - S.x) <= 3 AND R.y + R.x < S.y * 2",
+    "filtered": "R.x = S.x AND R.y > -40 AND S.y + S.x < 60",
 }
+KINDS = {"inner": ", S [{}] WHERE", "left": " LEFT JOIN S [{}] ON", "full": " FULL JOIN S [{}] ON"}
 
 
 def tuples(rng: np.random.Generator, types: dict[str, pa.DataType], count: int, nulls: float) -> pa.Table:
@@ -65,9 +68,10 @@ def test_few_tuples_meet_the_same_partners(condition, nulls, index, engine, monk
     options = {"kang": {}, "cell": {"workers": 3}, "grid": {"layout": layout}}[engine]
     types = {name: kinds[rng.integers(len(kinds))] for name, kinds in TYPES.items()}
     tables = {name: tuples(rng, types, 500, nulls) for name in "RS"}
+    kind = list(KINDS)[rng.integers(len(KINDS))]
     sql = (
-        "SELECT S.p, R.ts AS t, R.x, R.y, S.ts AS u, R.p AS q, S.y AS z FROM R [RANGE 90], S [RANGE 60 INCLUSIVE] "
-        f"WHERE {CONDITIONS[condition]}"
+        "SELECT S.p, R.ts AS t, R.x, R.y, S.ts AS u, R.p AS q, S.y AS z FROM R [RANGE 90]"
+        f"{KINDS[kind].format('RANGE 60 INCLUSIVE')} {CONDITIONS[condition]}"
     )
     schemas = {name: table.schema for name, table in tables.items()}
     with cw.open(sql, schemas, lateness=500, engine=engine, index=index, basic_window=64, **options) as join:
@@ -81,6 +85,6 @@ def test_few_tuples_meet_the_same_partners(condition, nulls, index, engine, monk
         Output(name, role, column)
         for name, (column, role) in zip(["p", "t", "x", "y", "u", "q", "z"], shown, strict=True)
     )
-    expected = expected_rows(Join(roles, tables, CONDITIONS[condition], outputs))
+    expected = expected_rows(Join(roles, tables, CONDITIONS[condition], outputs, kind))
     assert expected, "a check that cannot fail"
-    assert_same(expected, pa.concat_tables(found), str(types))
+    assert_same(expected, pa.concat_tables(found), f"{kind} {types}")
