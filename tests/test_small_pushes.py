@@ -24,6 +24,7 @@ CONDITIONS = {
     "equal": "R.x = S.x",
     "computed": "abs(2 * R.x - S.x) <= 3 AND R.y + R.x < S.y * 2",
     "filtered": "R.x = S.x AND R.y > -40 AND S.y + S.x < 60",
+    "residual": "R.x = S.x AND (R.y < S.y OR R.y > S.y + 20)",
 }
 KINDS = {"inner": ", S [{}] WHERE", "left": " LEFT JOIN S [{}] ON", "full": " FULL JOIN S [{}] ON"}
 
