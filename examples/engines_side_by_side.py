@@ -1,8 +1,8 @@
-"""One join, four strategies: the same rows, and what each worker did for them.
+"""One join, five strategies: the same rows, and what each worker did for them.
 
 A band over a product, so that no index helps: every pair is compared, and the comparisons are spread. CellJoin
 cuts the windows among its workers, DP-Join lays them out as a grid, Handshake Join lets the streams walk past
-each other along a row; ``kang`` is one thread.
+each other along a row, SplitJoin sends every tuple to all; ``kang`` is one thread.
 
 Run it with ``python examples/engines_side_by_side.py``.
 """
@@ -41,6 +41,7 @@ def main() -> None:
         "cell": {"workers": 2},
         "grid": {"layout": (1, 2)},
         "handshake": {"workers": 2},
+        "split": {"workers": 2},
     }.items():
         with cw.open(SQL, schemas, engine=engine, **options) as join:
             at_once = [join.push(name, streams[name][k]) for k in range(BATCHES) for name in streams]

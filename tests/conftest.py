@@ -265,6 +265,7 @@ ENGINES = (
     EngineConfig("handshake", "scan", 2, "run", 8),
     EngineConfig("handshake", "auto", 3, "restore", 4),
     EngineConfig("handshake", "band", 3, "push", 4, hurry=True),
+    EngineConfig("split", "auto", 2, "push", 4),
 )
 
 LAYOUTS = (("auto", None), ("grid", 4), ("range", 3), ("hash", 2), ((2, 3), None))

@@ -147,7 +147,7 @@ def test_workers_come_and_go_with_the_load():
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7, 64])
-@pytest.mark.parametrize("engine", ["cell", "grid", "handshake", "hurried"])
+@pytest.mark.parametrize("engine", ["cell", "grid", "handshake", "hurried", "split"])
 def test_many_workers_and_delays_change_nothing(engine, workers):
     tables = streams(600 if workers < 64 else 150)
     expected = rows(cw.run(SQL, tables, engine="kang"))

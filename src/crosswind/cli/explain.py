@@ -38,7 +38,10 @@ class _Subject(NamedTuple):
 )
 @click.option("--time", default="ts", show_default=True, help="The time column of every stream.")
 @click.option(
-    "--engine", default="auto", show_default=True, help="Plan for this engine: auto, kang, cell, handshake or grid."
+    "--engine",
+    default="auto",
+    show_default=True,
+    help="Plan for this engine: auto, kang, cell, handshake, grid or split.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Plan for so many workers; all cores if left out.")
 @click.option("--rate", type=float, help="Tuples/s to expect of each stream.")

@@ -11,6 +11,7 @@ from crosswind.engine.layout import check_layout, expected_load
 from crosswind.engine.parallel.cell import CellPolicy
 from crosswind.engine.parallel.grid import GridPolicy
 from crosswind.engine.parallel.policy import Policy
+from crosswind.engine.parallel.split import SplitPolicy
 from crosswind.engine.probe import pair_spec
 from crosswind.engine.result import Materialiser
 from crosswind.engine.routes import Routes
@@ -24,7 +25,7 @@ from crosswind.query.tree import Rows
 
 __all__ = ["ENGINES", "Choice", "choose_engine"]
 
-ENGINES = ("auto", "kang", "cell", "handshake", "grid")
+ENGINES = ("auto", "kang", "cell", "handshake", "grid", "split")
 _WORKERS_MAX = 256
 _GRID_FROM = 4
 """Workers from which on rows and columns differ from shares of one window."""
@@ -97,7 +98,7 @@ class Choice:
             return None
         if self.engine == "cell":
             return CellPolicy(self.workers, adaptive=self.adaptive)
-        return GridPolicy(*self.layout, pair=plan.is_pair) if self.engine == "grid" else Policy(self.workers)
+        return GridPolicy(*self.layout, pair=plan.is_pair) if self.engine == "grid" else SplitPolicy(self.workers)
 
 
 def choose_engine(
@@ -142,6 +143,8 @@ def _for_routes(engine: str, workers: Any, count: int, layout: Any) -> Choice:
         return Choice("kang", 1, False, what)
     if engine == "auto" and workers is None:
         return Choice("kang", 1, False, f"{what}; one worker answers soonest")
+    if engine == "split":
+        return Choice("split", count, False, f"{what}: workers share the first window on the way")
     if engine != "grid":
         what += "; a handshake is between two" if engine == "handshake" else ""
         return Choice("cell", count, False, f"{what}: workers share new tuples, or the first window on their way")

@@ -117,6 +117,7 @@ _ENGINES = {
     "cell": "a coordinator owns the windows, workers scan shares of their basic windows",
     "handshake": "two streams walk past each other along a row of workers",
     "grid": "rows of workers share segments of the first window, columns of the second",
+    "split": "every tuple goes to all workers, each of which has a part of the windows",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 __all__ = ["FirstWindow", "Policy"]
@@ -18,11 +19,8 @@ class FirstWindow:
     """Runs of arranged tuples, each of which is searched in about the time of a few comparisons."""
 
 
-class Policy:
-    """Every worker sees all new tuples and has a share of the window.
-
-    So do SplitJoin (Najafi, Sadoghi and Jacobsen, 2016) and, for results at once, the low-latency handshake join (Roy,
-    Teubner and Gemulla, 2014): tuples are sent to all workers, and none is forwarded from window to window.
+class Policy(ABC):
+    """Who does which part of a search.
 
     Parameters
     ----------
@@ -38,12 +36,12 @@ class Policy:
         """How many workers have something to do."""
         return self.workers
 
-    def divide(self, unit: int, tuples: int, window: FirstWindow) -> tuple[int, int]:  # noqa: ARG002
+    @abstractmethod
+    def divide(self, unit: int, tuples: int, window: FirstWindow) -> tuple[int, int]:
         """Return into how many parts ``tuples`` new tuples of ``unit`` are divided, and the window they search."""
-        return 1, self.workers
 
-    def call_begins(self) -> None:
+    def call_begins(self) -> None:  # noqa: B027
         """Note that a call of the join begins."""
 
-    def call_ends(self) -> None:
+    def call_ends(self) -> None:  # noqa: B027
         """Note that a call of the join is about to end."""

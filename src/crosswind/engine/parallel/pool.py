@@ -2,8 +2,8 @@
 
 Windows belong to the caller; later windows are searched whole (CellJoin §7.1). How both are divided is what engines
 differ in, and a :class:`~crosswind.engine.parallel.policy.Policy` says it: *cell* is
-:mod:`crosswind.engine.parallel.cell`, *grid* :mod:`crosswind.engine.parallel.grid`, a *handshake* with results at once
-is the plain policy.
+:mod:`crosswind.engine.parallel.cell`, *grid* :mod:`crosswind.engine.parallel.grid`, *split*, and a *handshake* with
+results at once, :mod:`crosswind.engine.parallel.split`.
 
 Parts are not fixed: a worker that is done steals portions that others have not begun. The caller is the first worker,
 and what is too little to be worth waking anybody it does alone. Results that are many leave while the search goes on:

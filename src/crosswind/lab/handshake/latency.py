@@ -3,7 +3,7 @@
 The paper says nothing about latency; DP-Join's authors measured it, and the low-latency handshake join of Roy, Teubner
 and Gemulla (2014) answers that: tuples do not wait to be pushed on, but run through the row at once. Here that is
 ``hurry=True``. SplitJoin (Najafi, Sadoghi and Jacobsen, 2016) stores tuples in turn and sends each to all
-workers, so that nothing is forwarded; its latency is worked out, not run.
+workers, so that nothing is forwarded: ``engine="split"``; for more workers than run here it is worked out.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _ENGINES: dict[str, dict[str, Any]] = {
     "low-latency handshake (hurry=True)": {"engine": "handshake", "hurry": True},
     "cell": {"engine": "cell"},
     "grid": {"engine": "grid"},
+    "SplitJoin": {"engine": "split"},
 }
 
 
