@@ -18,7 +18,9 @@ import pytest
 
 import crosswind as cw
 from crosswind.engine.handshake import Handshake
+from crosswind.engine.parallel import placement
 from crosswind.engine.parallel.cell import Partition, Staff
+from crosswind.engine.parallel.placement import cores_in_order
 from tests import seeds
 from tests.conftest import EngineConfig
 from tests.waiting import wait_until
@@ -141,6 +143,38 @@ def test_workers_come_and_go_with_the_load():
     steady._entered = steady._began = 0.0
     steady.review(10.0)
     assert steady.active == 3
+
+
+def test_workers_are_placed_along_the_memory(tmp_path):
+    """Two nodes of two cores with two threads each: neighbours in the row share a node, second threads come last."""
+    for core in range(8):
+        topology = tmp_path / f"cpu/cpu{core}/topology"
+        topology.mkdir(parents=True)
+        (topology / "physical_package_id").write_text(f"{core % 2}\n")
+        (topology / "core_id").write_text(f"{core % 4 // 2}\n")
+    for node, listed in enumerate(("0,2,4,6", "1,3,5,7")):
+        (tmp_path / f"node/node{node}").mkdir(parents=True)
+        (tmp_path / f"node/node{node}/cpulist").write_text(f"{listed}\n")
+    assert cores_in_order(frozenset(range(8)), tmp_path) == [0, 2, 1, 3, 4, 6, 5, 7]
+    assert cores_in_order(frozenset({7, 6, 1}), tmp_path) == [6, 1, 7]
+    (tmp_path / "node/node0/cpulist").write_text("0-6\n")
+    assert cores_in_order(frozenset(range(4)), tmp_path / "nothing") == [0, 1, 2, 3]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system pins no threads")
+@pytest.mark.parametrize("engine", ["cell", "handshake"])
+def test_workers_are_pinned_if_that_is_asked_for(engine, monkeypatch):
+    pinned = []
+    monkeypatch.setenv("CROSSWIND_PIN_WORKERS", "1")
+    placement._chosen.cache_clear()
+    monkeypatch.setattr(os, "sched_setaffinity", lambda who, cores: pinned.append((who, cores)))
+    tables = streams(300)
+    with EngineConfig(engine, "scan", 2, "push", 4).open(PAIRWISE, SCHEMAS) as join:
+        found = rows(drive(join, tables))
+    placement._chosen.cache_clear()
+    assert pinned
+    assert {who for who, _ in pinned} == {0}, "each worker pins itself"
+    assert found == rows(cw.run(PAIRWISE, tables, engine="kang"))
 
 
 # -- the same rows, whatever the scheduling ---------------------------------------

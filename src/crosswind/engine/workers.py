@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crosswind.engine.parallel.placement import pin
 from crosswind.engine.strategy import Shift
 from crosswind.errors import WorkerError
 from crosswind.plan.physical import PROBE_GROUP
@@ -252,6 +253,7 @@ def _serve(
     main: _Words,
 ) -> None:
     """Run a worker's loop. It refers to nothing that would keep the crew alive."""
+    pin(index)
     try:
         code = loop(seat)
         if code:

@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from queue import Full, Queue
 
 import numpy as np
 
 from crosswind.engine.journey import Findings, Journey, Masks
 from crosswind.engine.parallel.cell import LOOKED_AT, PORTION_MIN
+from crosswind.engine.parallel.placement import pin
 from crosswind.engine.parallel.policy import Policy
 from crosswind.engine.spans import Turn
 from crosswind.engine.strategy import Combinations, Shift
@@ -149,7 +151,10 @@ class WorkerPool:
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(len(self.findings) - 1, "crosswind-worker")
+            numbers = count(1)
+            self._threads = ThreadPoolExecutor(
+                len(self.findings) - 1, "crosswind-worker", initializer=lambda: pin(next(numbers))
+            )
         return self._threads
 
     def shifts(self) -> tuple[Shift, ...]:
