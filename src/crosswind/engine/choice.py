@@ -19,6 +19,7 @@ from crosswind.engine.spans import Spans
 from crosswind.engine.strategy import Strategy
 from crosswind.engine.workers import cores
 from crosswind.errors import InputError, UnsupportedError
+from crosswind.kernel.scan import can_overflow
 from crosswind.plan.compile import Plan
 from crosswind.plan.grid import Load, choose_sides
 from crosswind.query.tree import Rows
@@ -190,8 +191,6 @@ def _grid(sides: tuple[int, int], layout: Any, load: Load) -> Choice:
 
 def _why_at_once(plan: Plan, ordered: bool, sheds: bool) -> str:
     """Return why results must not come late ("": they may)."""
-    from crosswind.kernel.scan import can_overflow
-
     if plan.queries[0].query.kind != "inner":
         return "an outer join must know in time who has met"
     if ordered:

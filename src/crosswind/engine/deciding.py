@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from crosswind.kernel.emit import Facts
+from crosswind.kernel.mask import MaskSpec, Pattern, mask_kernel, patterns_of
 from crosswind.plan.bounds import machine_literal
 from crosswind.plan.logic import Formula
 from crosswind.plan.physical import Storage, machine_dtype
 from crosswind.plan.program import Slot
 from crosswind.query.tree import Literal
 from crosswind.window.vector import Layout, Vector, address
-
-if TYPE_CHECKING:
-    from crosswind.kernel.emit import Facts
-    from crosswind.kernel.mask import Pattern
 
 __all__ = ["Decider"]
 
@@ -49,8 +46,6 @@ class Decider:
         probe: tuple[Slot, ...],
         skip: int,
     ) -> None:
-        from crosswind.kernel.mask import MaskSpec, patterns_of
-
         groups = patterns_of(checks)
         terms = list(bits)
         self.users = [[terms[number] for number, _ in users] for users in groups.values()]
@@ -61,8 +56,6 @@ class Decider:
 
     def kernel(self, facts: Facts) -> Callable[..., int]:
         """Return the kernel for data with these ``facts``."""
-        from crosswind.kernel.mask import mask_kernel
-
         return mask_kernel(self._spec, facts)
 
 

@@ -10,6 +10,10 @@ from crosswind.engine.choice import ENGINES, Choice, choose_engine
 from crosswind.engine.probe import pair_spec
 from crosswind.engine.session import INDEXES, choose, plan_for
 from crosswind.io.arrow import leaf_columns
+from crosswind.kernel.emit import Facts
+from crosswind.kernel.jit import assembly_of
+from crosswind.kernel.scan import scan_kernel, scan_source
+from crosswind.kernel.thresholds import threshold_source
 from crosswind.plan.box import box_of
 from crosswind.plan.calibration import calibration
 from crosswind.plan.cost import Workload, curve_of, predict
@@ -252,8 +256,6 @@ def warnings_of(plan: Plan, rates: tuple[float, ...] | None = None) -> list[str]
 
 
 def _sources(plan: Plan) -> str:
-    from crosswind.kernel.emit import Facts
-    from crosswind.kernel.scan import scan_source
 
     parts = []
     if not plan.is_pair:
@@ -267,10 +269,6 @@ def _sources(plan: Plan) -> str:
 
 def _assembly(plan: Plan) -> str:
     """Return the machine code of the kernels that compare pairs, as assembly."""
-    from crosswind.kernel.emit import Facts
-    from crosswind.kernel.jit import assembly_of
-    from crosswind.kernel.scan import scan_kernel
-
     parts = []
     for unit in range(len(plan.units) if plan.is_pair else 0):
         title = f"# tuples of {plan.units[unit].stream.alias} scan the window of {plan.units[1 - unit].stream.alias}"
@@ -281,9 +279,6 @@ def _assembly(plan: Plan) -> str:
 
 def _hop_sources(plan: Plan) -> str:
     """Return the source of the kernels that make the boxes of each hop."""
-    from crosswind.kernel.emit import Facts
-    from crosswind.kernel.thresholds import threshold_source
-
     parts: dict[str, None] = {}
     waiting = [hop for source in range(len(plan.units)) for hop in _hops(plan, source)]
     for hop in waiting:

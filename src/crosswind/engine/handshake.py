@@ -39,6 +39,8 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.pipe import PipeWindow
 from crosswind.engine.strategy import AtOnce, Combinations, Late, Matches, Shift
 from crosswind.engine.workers import Crew
+from crosswind.kernel.crew import Task
+from crosswind.kernel.handshake import Board, Signal, Stand, handshake_kernels
 from crosswind.plan.compile import Plan
 from crosswind.window.arrival import Release
 from crosswind.window.block import Block, concat_blocks
@@ -113,8 +115,6 @@ class Handshake(AtOnce):
     name = "handshake"
 
     def __init__(self, plan: Plan, intakes: list[Intake], index: str, basic_window: int, workers: int) -> None:
-        from crosswind.kernel.handshake import Board, handshake_kernels
-
         self.indexes = [Index(access.dimensions, index) for access in plan.accesses]
         scanned = index == "scan" or not all(access.dimensions for access in plan.accesses)
         self.windows = tuple(
@@ -148,8 +148,6 @@ class Handshake(AtOnce):
 
     def _place_workers(self, workers: int) -> None:
         """Give each worker its place in the row: what it shares with its neighbours, and room of its own."""
-        from crosswind.kernel.handshake import Stand
-
         sizes = [self._crew.take(8) for _ in range(workers + 2)]
         for worker, seat in enumerate(self._crew.seats):
             counts = self._crew.take(8)
@@ -277,8 +275,6 @@ class Handshake(AtOnce):
 
     def _move_on(self) -> Iterator[Late]:
         """Feed what is queued at both ends, and tell each other end what has expired."""
-        from crosswind.kernel.handshake import Signal
-
         self._crew.check()
         self._has_moved = True
         self._crew.start(self._crew.count)
@@ -306,8 +302,6 @@ class Handshake(AtOnce):
 
     def _announce(self, unit: int, due: int) -> None:
         """Let the end of the row count no more what is about to go, so that what follows is sent on meanwhile."""
-        from crosswind.kernel.handshake import Stand
-
         window = self.windows[unit]
         count = window.held(self._oldest(unit)) - window.held(due) if due else 0
         seat, owed = (self._crew.seats[-1], Stand.R_OWED) if unit == 0 else (self._crew.seats[0], Stand.S_OWED)
@@ -315,8 +309,6 @@ class Handshake(AtOnce):
         seat[owed] = count
 
     def _drain(self) -> Iterator[Late]:
-        from crosswind.kernel.handshake import Signal, Stand
-
         yield from self._move_on()
         for worker, seat in enumerate(self._crew.seats):
             for chunk in range(int(seat[Stand.R_LOW]), int(seat[Stand.R_HIGH])):
@@ -351,8 +343,6 @@ class Handshake(AtOnce):
 
     def _load(self, unit: int, block: Block) -> tuple[int, int]:
         """Put a block into its window and cut it into chunks; return the first, and one past the last."""
-        from crosswind.kernel.crew import Task
-
         window = self.windows[unit]
         block = window.number(block)
         other = self.windows[1 - unit].content.residents()
@@ -375,16 +365,12 @@ class Handshake(AtOnce):
 
     def _describe(self) -> None:
         """Write the board: where chunks and basic windows lie."""
-        from crosswind.kernel.handshake import Board
-
         for unit, window in enumerate(self.windows):
             at = unit * Board.WIDTH
             self._board[at : at + Board.WIDTH] = window.describe()
 
     def _oldest(self, unit: int) -> int:
         """Return the oldest chunk of ``unit`` that is still in the row."""
-        from crosswind.kernel.handshake import Stand
-
         seats = self._crew.seats
         return int(seats[-1][Stand.R_LOW] if unit == 0 else seats[0][Stand.S_LOW])
 
@@ -395,8 +381,6 @@ class Handshake(AtOnce):
 
     def _put_at_ends(self) -> None:
         """Put what is in the row at the end it walks to; it has all met, so it may stand anywhere."""
-        from crosswind.kernel.handshake import Stand
-
         self._all_met()
         self._restored = False
         ends = (self._crew.count - 1, 0)

@@ -11,6 +11,11 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.probe import BOX_BLOCK
 from crosswind.engine.spans import Limits, Spans, hull, reach
 from crosswind.io.arrow import leaf_columns
+from crosswind.kernel.box import box_kernel
+from crosswind.kernel.emit import Facts
+from crosswind.kernel.jit import address_of
+from crosswind.kernel.scan import PairSpec, recheck_kernel, scan_kernel
+from crosswind.kernel.thresholds import threshold_kernel
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop
@@ -135,9 +140,6 @@ class Hopping:
 
     def thresholds(self, nulls: bool) -> tuple[Any, int]:
         """Return the kernel that finds boxes, given whether what it reads has nulls, and its address."""
-        from crosswind.kernel.emit import Facts
-        from crosswind.kernel.thresholds import threshold_kernel
-
         if nulls not in self._thresholds:
             kernel = threshold_kernel(self.dimensions, self._leaves, Facts(nulls=nulls, nans=True))
             self._thresholds[nulls] = (kernel, self._address(("thresholds", nulls), lambda: kernel.call))
@@ -145,23 +147,17 @@ class Hopping:
 
     def box(self) -> int:
         """Return the address of the kernel that finds candidates."""
-        from crosswind.kernel.box import box_kernel
-
         bits = tuple(dimension.bits for dimension in self.dimensions)
         return self._address("box", lambda: box_kernel(bits, BOX_BLOCK))
 
     def recheck(self, facts: Any, window_nulls: bool) -> int:
         """Return the address of the kernel that keeps candidates; 0: there is nothing to be checked."""
-        from crosswind.kernel.scan import recheck_kernel
-
         if self._condition == And(()) or (self._is_settled and not self.is_shared and not window_nulls):
             return 0
         return self._address(("recheck", facts), lambda: recheck_kernel(self._pair_spec(), facts))
 
     def scan(self, facts: Any) -> int:
         """Return the address of the kernel that compares pair by pair."""
-        from crosswind.kernel.scan import scan_kernel
-
         return self._address(("scan", facts), lambda: scan_kernel(self._pair_spec(), facts))
 
     def mask(self, facts: Any, window_nulls: bool) -> tuple[int, Any]:
@@ -179,15 +175,11 @@ class Hopping:
         return (self._deciders[window_nulls].users[pattern][user],)
 
     def _address(self, key: Any, make: Any) -> int:
-        from crosswind.kernel.crew import address_of
-
         if key not in self._kernels:
             self._kernels[key] = address_of(make())
         return self._kernels[key]
 
     def _pair_spec(self) -> Any:
-        from crosswind.kernel.scan import PairSpec
-
         counted = bool(self.spans.counts)
         return PairSpec(self._condition, self._slots, self._probe_slots, self._keys, timed=True, counted=counted)
 

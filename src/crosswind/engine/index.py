@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from crosswind.kernel.arrange import grid_cells, group, hash_cells, hash_keys
 from crosswind.plan.box import Dimension
 from crosswind.plan.keys import value_of
 from crosswind.query.types import INT64, SqlType
@@ -171,8 +172,6 @@ class Index:
     # -- building ------------------------------------------------------------
 
     def _by_hash(self, block: Block) -> Run:
-        from crosswind.kernel.arrange import group, hash_cells, hash_keys
-
         cells = 1 << max(4, (len(block) // 2).bit_length())
         hashes = hash_keys([block.columns[self._keys[d]].values for d in self._equal])
         directory, places = group(hash_cells(hashes, cells), cells)
@@ -184,8 +183,6 @@ class Index:
         There are as many slabs as leave a probe about one vector of candidates in each: so
         it mostly looks into one slab, and its cost goes with the results.
         """
-        from crosswind.kernel.arrange import grid_cells, group
-
         inner, outer = axes[0], axes[-1]
         slabs = 1
         if len(axes) > 1:

@@ -14,6 +14,11 @@ import numpy.typing as npt
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
 from crosswind.engine.probe import BOX_BLOCK, Prober, Scratch, pair_spec, time_bounds
+from crosswind.kernel.box import box_kernel
+from crosswind.kernel.crew import Task
+from crosswind.kernel.emit import Facts
+from crosswind.kernel.jit import address_of
+from crosswind.kernel.scan import recheck_kernel, scan_kernel
 from crosswind.plan.compile import Plan
 from crosswind.plan.logic import And
 from crosswind.window.block import Block
@@ -48,11 +53,6 @@ class Inquirer(Prober):
 
     def ask(self, block: Block) -> Inquiry:
         """Return an inquiry of ``block`` that holds as long as it is kept, whatever will be in the window."""
-        from crosswind.kernel.box import box_kernel
-        from crosswind.kernel.crew import Task, address_of
-        from crosswind.kernel.emit import Facts
-        from crosswind.kernel.scan import recheck_kernel, scan_kernel
-
         anything = Facts(nulls=True, nans=True)
         inquiry = Inquiry(block)
         if not self._dimensions:
@@ -100,8 +100,6 @@ class Inquiry:
 
     def probes(self, first: int, end: int, residents: Residents) -> tuple[int, int]:
         """Return how tasks name tuples ``first`` to ``end`` of the block: address and number, in the order of cells."""
-        from crosswind.kernel.crew import Task
-
         if self.kind == Task.PAIRS:
             return first, end
         cut = np.searchsorted(self.present, [first, end])
@@ -114,8 +112,6 @@ class Inquiry:
 
     def template(self) -> npt.NDArray[np.int64]:
         """Return a task in which only the window is missing."""
-        from crosswind.kernel.crew import Task
-
         words = np.zeros(64, dtype=np.int64)
         words[Task.KIND], words[Task.KERNEL], words[Task.RECHECK] = self.kind, self.kernel, self.recheck
         words[Task.PROBE], words[Task.SPANS] = address(self.probe), address(self.spans)

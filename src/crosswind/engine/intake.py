@@ -20,6 +20,9 @@ from crosswind.io.arrow import (
     plain_vector,
 )
 from crosswind.io.snapshot import Columns
+from crosswind.kernel.arrange import FLOAT_KEY, float_keys, hash_texts, hash_wides
+from crosswind.kernel.emit import Facts
+from crosswind.kernel.map import map_kernel
 from crosswind.plan.box import Dimension, key_bits
 from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.keys import encode
@@ -38,9 +41,6 @@ def evaluate(
     leaves: Mapping[Expr, Vector], count: int, outputs: tuple[Expr, ...], keep: Formula | None = None
 ) -> list[Vector] | int:
     """Compute ``outputs`` (or ``keep``) for ``count`` rows; an int is the row that overflowed."""
-    from crosswind.kernel.emit import Facts
-    from crosswind.kernel.map import map_kernel
-
     exprs, vectors = tuple(leaves), list(leaves.values())
     facts = Facts(nulls=any(v.has_nulls for v in vectors), nans=any(v.has_nans for v in vectors))
     kernel = map_kernel(exprs, outputs, keep, facts)
@@ -190,8 +190,6 @@ class Intake:
 
     def _plan_direct(self) -> DirectReader | None:
         """Return what reads tuples where they lie; None: there is more to it than values of fixed width."""
-        from crosswind.kernel.arrange import FLOAT_KEY
-
         keep = None if self._filter is None else Computed(tuple(self._filter_leaves), (), self._filter)
         computed = Computed(tuple(self._computed_leaves), self._computed) if self._computed else None
         leaves = [leaf for made in (keep, computed) if made is not None for leaf in made.leaves]
@@ -371,16 +369,12 @@ def plain_keys(vector: Vector, of: SqlType) -> npt.NDArray[Any]:
 
 def _ordered_keys(vector: Vector, of: SqlType, bits: int) -> npt.NDArray[Any]:
     if of.kind is Kind.FLOAT and len(vector):
-        from crosswind.kernel.arrange import float_keys
-
         return float_keys(vector.at or address(vector.values), len(vector), bits)
     return encode(vector.values, of, bits)
 
 
 def hashed_keys(vector: Vector) -> npt.NDArray[np.int32]:
     """Return a 32-bit key of each text or 128-bit value."""
-    from crosswind.kernel.arrange import hash_texts, hash_wides
-
     if vector.layout.storage is Storage.TEXT and vector.text is not None:
         return hash_texts(vector.values, vector.text)
     return hash_wides(vector.values)

@@ -16,6 +16,8 @@ from crosswind.engine.parallel.policy import FirstWindow
 from crosswind.engine.result import Part
 from crosswind.engine.spans import Turn
 from crosswind.engine.standing import Keep, Pairs, Stand
+from crosswind.kernel.follow import Op as Words
+from crosswind.kernel.follow import Outcome, follow_kernels
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.replicas import Joint
@@ -114,8 +116,6 @@ class Journey:
         windows: Sequence[Searched],
         findings: Sequence[Findings],
     ) -> None:
-        from crosswind.kernel.follow import follow_kernels
-
         self.unit, self._roots, self._windows, self._findings = unit, roots, windows, findings
         self._cursors = np.zeros(max(1, len(roots)), dtype=np.int64)
         self._place, self._clock = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
@@ -268,8 +268,6 @@ class Journey:
 
     def _go_on(self, outcome: int, block: Block) -> Iterator[int]:
         """Make it possible to go on from where the loop stopped; yield queries of whose results rows should be made."""
-        from crosswind.kernel.follow import Outcome
-
         at = int(self._place[0])
         if outcome == Outcome.FAULTED:
             raise self._search_at(at).fault()
@@ -295,8 +293,6 @@ class Journey:
     @property
     def made(self) -> int:
         """Combinations that were made so far, whether or not they became results."""
-        from crosswind.kernel.follow import Op as Words
-
         return sum(int(op.words[Words.MADE]) for op in self._ops)
 
     def shares(self, count: int) -> list[Share]:

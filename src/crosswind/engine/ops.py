@@ -15,6 +15,10 @@ from crosswind.engine.parallel.cell import Partition
 from crosswind.engine.parallel.policy import FirstWindow
 from crosswind.engine.probe import CACHED, Scratch
 from crosswind.engine.strategy import PairFaultError
+from crosswind.kernel.emit import Facts
+from crosswind.kernel.follow import ColumnWords as Column
+from crosswind.kernel.follow import Op as Words
+from crosswind.kernel.follow import QueryWords
 from crosswind.plan.physical import Storage
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
@@ -99,8 +103,6 @@ class Output:
 
     def make_room(self, room: int) -> None:
         """Begin a new matrix; the one before stays with those who have parts of it."""
-        from crosswind.kernel.follow import QueryWords
-
         self.matrix = np.empty((2 * len(self.units), room), dtype=np.int64)
         self.base = address(self.matrix)
         self.words[QueryWords.RESULTS], self.words[QueryWords.RESULT_ROOM] = self.base, room
@@ -128,8 +130,6 @@ class Op:
     """
 
     def __init__(self, kind: int, units: tuple[int, ...], homes: tuple[Home, ...], room: int) -> None:
-        from crosswind.kernel.follow import Op as Words
-
         self.words = np.zeros(Words.WORDS, dtype=np.int64)
         self.at = address(self.words)
         self.units, self.homes, self.room = units, homes, room
@@ -155,8 +155,6 @@ class Op:
 
     def link(self) -> None:
         """Write down what comes after this op, and after those."""
-        from crosswind.kernel.follow import Op as Words
-
         for k, child in enumerate(self.children):
             child.words[Words.PARENT] = self.at
             child.words[Words.SIBLING] = self.children[k + 1].at if k + 1 < len(self.children) else 0
@@ -176,8 +174,6 @@ class Op:
 
     def take_share(self, share: tuple[int, int]) -> None:
         """Search only these of the basic windows: from, and one past the last."""
-        from crosswind.kernel.follow import Op as Words
-
         self.words[Words.FIRST], self.words[Words.LAST] = share
 
     @property
@@ -191,8 +187,6 @@ class Op:
 
     def _take_window(self, home: Home) -> Residents | None:
         """Write down the window that is searched."""
-        from crosswind.kernel.follow import Op as Words
-
         residents, words = home.residents, self.words
         items = 0 if residents is None else len(residents.items)
         words[Words.ITEMS] = words[Words.LAST] = items
@@ -207,8 +201,6 @@ class Start(Op):
     """New tuples, as combinations of one."""
 
     def __init__(self, home: Home, bits: int, room: int) -> None:
-        from crosswind.kernel.follow import Op as Words
-
         super().__init__(Words.START, (home.unit,), (home,), room)
         self.words[Words.BITS] = bits
         self.words[Words.STEP] = room
@@ -235,8 +227,6 @@ class All(Op):
     """What waits in a window, for a product with the combinations of ``entry``."""
 
     def __init__(self, hopping: Hopping, entry: Op, home: Home) -> None:
-        from crosswind.kernel.follow import Op as Words
-
         super().__init__(Words.ALL, (home.unit,), (home,), entry.room)
         words = self.words
         words[Words.INPUT], words[Words.MEMBERS] = entry.at, len(entry.units)
@@ -256,8 +246,6 @@ class Product(Op):
     """Combinations of two ops, put together."""
 
     def __init__(self, hopping: Hopping, left: Op, right: Op) -> None:
-        from crosswind.kernel.follow import Op as Words
-
         super().__init__(Words.PRODUCT, (*left.units, *right.units), (*left.homes, *right.homes), left.room)
         words = self.words
         words[Words.INPUT], words[Words.BESIDE] = right.at, left.at
@@ -277,8 +265,6 @@ class Emit(Op):
     """Complete combinations of a query, written down."""
 
     def __init__(self, entry: Op, bits: int, output: Output) -> None:
-        from crosswind.kernel.follow import Op as Words
-
         super().__init__(Words.EMIT, entry.units, entry.homes, entry.room)
         self._places = np.zeros(2 * len(entry.units), dtype=np.int64)
         self._places[::2] = [output.units.index(unit) for unit in entry.units]
@@ -298,7 +284,6 @@ class Search(Op):
     """Combinations of ``entry`` look for their next member; ``beside`` are others that have nothing to do with it."""
 
     def __init__(self, hopping: Hopping, entry: Op, home: Home, beside: Op | None) -> None:
-        from crosswind.kernel.follow import Op as Words
         from crosswind.plan.physical import PROBE_GROUP
 
         super().__init__(Words.SEARCH, (*entry.units, home.unit), (*entry.homes, home), entry.room)
@@ -336,14 +321,9 @@ class Search(Op):
 
     def passes(self, bits: int) -> bool:
         """Whether all of these terms go this way."""
-        from crosswind.kernel.follow import Op as Words
-
         return int(self.words[Words.BITS]) & bits == bits
 
     def _make_columns(self) -> None:
-        from crosswind.kernel.follow import ColumnWords as Column
-        from crosswind.kernel.follow import Op as Words
-
         columns = self.hopping.columns
         self._columns = np.zeros((max(1, len(columns)), Column.COLUMN_WORDS), dtype=np.int64)
         self._texts: dict[tuple[int, int], npt.NDArray[np.uint8]] = {}
@@ -372,8 +352,6 @@ class Search(Op):
         self._chosen_for: tuple[bool, bool, Any] | None = None
 
     def _make_text_room(self, column: int, side: int, size: int) -> None:
-        from crosswind.kernel.follow import ColumnWords as Column
-
         text = np.zeros(size + 8, dtype=np.uint8)
         self._texts[column, side] = text
         at = Column.OUT + Column.SIDE * side
@@ -381,15 +359,11 @@ class Search(Op):
 
     def widen(self) -> None:
         """Make the room for texts that was missing."""
-        from crosswind.kernel.follow import Op as Words
-
         column, side = divmod(int(self.words[Words.NEED_AT]), 2)
         self._make_text_room(column, side, 2 * int(self.words[Words.NEED]))
         self._write_tables()
 
     def _make_scratch(self) -> None:
-        from crosswind.kernel.follow import Op as Words
-
         words = self.words
         scratch = Scratch(tuple(dimension.bits for dimension in self.hopping.dimensions), self.room)
         self.scratch = scratch
@@ -405,9 +379,6 @@ class Search(Op):
 
     def _write_tables(self) -> None:
         """Write down, for kernels, where what they read of combinations is."""
-        from crosswind.kernel.follow import ColumnWords as Column
-        from crosswind.kernel.follow import Op as Words
-
         hopping, words = self.hopping, self.words
         self._tables: list[_Ints] = []
 
@@ -428,9 +399,6 @@ class Search(Op):
 
     def attune(self, changed: set[Home]) -> None:
         """Write down what windows are like now, and choose the kernels for that."""
-        from crosswind.kernel.follow import ColumnWords as Column
-        from crosswind.kernel.follow import Op as Words
-
         words = self.words
         for line, home, at in self._lines:
             if home in changed:
@@ -452,9 +420,6 @@ class Search(Op):
 
     def _choose_kernels(self) -> None:
         """Choose kernels by whether there are nulls and NaNs: those that reckon with them are slower."""
-        from crosswind.kernel.emit import Facts
-        from crosswind.kernel.follow import Op as Words
-
         words, hopping = self.words, self.hopping
         first, end = hopping.slots_of_target
         nulls, nans = (any(bool(have[at]) for have, at in of) for of in (self._null_facts, self._nan_facts))
@@ -473,8 +438,6 @@ class Search(Op):
             words[Words.MASK_TABLE] = address(table)
 
     def _choose_thresholds(self, nulls: bool) -> None:
-        from crosswind.kernel.follow import Op as Words
-
         words = self.words
         kernel, at = self.hopping.thresholds(nulls)
         if words[Words.THRESHOLDS] != at:
@@ -486,8 +449,6 @@ class Search(Op):
             self._thresholds = (kernel, ends, room)
 
     def _make_match_room(self, room: int) -> None:
-        from crosswind.kernel.follow import Op as Words
-
         self._matches = np.zeros((3, room), dtype=np.int64)
         at, step = address(self._matches), self._matches.strides[0]
         self.words[Words.FOUND_W], self.words[Words.FOUND_I], self.words[Words.FOUND_J] = at, at + step, at + 2 * step
@@ -495,8 +456,6 @@ class Search(Op):
 
     def put_lengths(self) -> None:
         """Write down how long basic windows are; pair by pair, one is searched at a stretch, and may match all."""
-        from crosswind.kernel.follow import Op as Words
-
         residents = self._home.residents
         if residents is not None and residents.items:
             self._lengths = np.ascontiguousarray(residents.runs[:, 0])
@@ -507,8 +466,6 @@ class Search(Op):
 
     def show(self) -> None:
         """Let the index see what was looked for."""
-        from crosswind.kernel.follow import Op as Words
-
         present = int(self.words[Words.PRESENT])
         if present and self.scratch is not None:
             scratch = self.scratch
@@ -516,8 +473,6 @@ class Search(Op):
 
     def fault(self) -> PairFaultError:
         """Return the error that an overflow has to become."""
-        from crosswind.kernel.follow import Op as Words
-
         states = self._states
         kind = int(self.words[Words.FAULT])
         state = states[8 * (kind - 1) : 8 * kind]
@@ -538,8 +493,6 @@ class Search(Op):
 
     def _new_member(self, kind: int, probe: int) -> int:
         """Return which of the new tuples is a member of the combination that probes; -1: none is."""
-        from crosswind.kernel.follow import Op as Words
-
         if self._entry.homes[0].copy is not None:
             return -1
         by_group = kind != 3 and int(self.words[Words.GROUPS]) > 0

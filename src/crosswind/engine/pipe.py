@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosswind.kernel.handshake import Board, Chunk
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow
 from crosswind.window.vector import address
@@ -24,8 +25,6 @@ class PipeWindow:
     """
 
     def __init__(self, content: JoinWindow) -> None:
-        from crosswind.kernel.handshake import Chunk
-
         self.content = content
         self._number = 0
         self._chunks = np.zeros((64, Chunk.WIDTH), dtype=np.int64)
@@ -77,8 +76,6 @@ class PipeWindow:
 
     def add_chunk(self, block: Block, start: int, stop: int, probes: tuple[int, int, int], about: int) -> None:
         """Take in tuples ``start`` to ``stop`` of a numbered block; ``probes`` is how to look for them."""
-        from crosswind.kernel.handshake import Chunk
-
         at = self.next_chunk - self._base
         if at == len(self._chunks):
             self._chunks = np.concatenate([self._chunks, np.zeros_like(self._chunks)])
@@ -93,8 +90,6 @@ class PipeWindow:
 
     def held(self, chunk: int) -> int:
         """Return the number of tuples from a chunk on."""
-        from crosswind.kernel.handshake import Chunk
-
         return self._number - int(self._chunks[chunk - self._base, Chunk.FIRST]) if chunk < self.next_chunk else 0
 
     def due(self) -> int:
@@ -117,8 +112,6 @@ class PipeWindow:
 
     def release(self, oldest: int) -> None:
         """Let go of basic windows whose chunks all lie before ``oldest``."""
-        from crosswind.kernel.handshake import Chunk
-
         gone = oldest - self._base
         if gone <= 0:
             return
@@ -131,8 +124,6 @@ class PipeWindow:
 
     def describe(self) -> npt.NDArray[np.int64]:
         """Return the words of the board for this window."""
-        from crosswind.kernel.handshake import Board
-
         residents = self.content.residents()
         table, lengths = residents.positions, np.ascontiguousarray(residents.runs[:, 0])
         first = int(residents.items[0].numbers[: residents.items[0].length].min()) if residents.items else 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.intake import Intake, hashed_keys
+from crosswind.kernel.emit import Facts
+from crosswind.kernel.scan import PairSpec
+from crosswind.kernel.thresholds import threshold_kernel
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
@@ -16,9 +19,6 @@ from crosswind.plan.physical import PROBE_GROUP
 from crosswind.plan.program import Slot
 from crosswind.window.block import Block
 from crosswind.window.vector import address, all_valid
-
-if TYPE_CHECKING:
-    from crosswind.kernel.scan import PairSpec
 
 __all__ = ["BOX_BLOCK", "CACHED", "Boxes", "Prober", "Scratch", "pair_spec", "time_bounds"]
 
@@ -70,8 +70,6 @@ class Scratch:
 
 def pair_spec(plan: Plan, unit: int) -> PairSpec:
     """Return what tuples of ``unit`` check, pair by pair, in the window of the other unit."""
-    from crosswind.kernel.scan import PairSpec
-
     access, other = plan.accesses[1 - unit], plan.units[1 - unit]
     limits = [plan.axis.age_limit(entry.stream.window) for entry in plan.units]
     return PairSpec(
@@ -144,9 +142,6 @@ class Prober:
 
     def _threshold_kernel(self, nulls: bool) -> Any:
         if nulls not in self._thresholds:
-            from crosswind.kernel.emit import Facts
-            from crosswind.kernel.thresholds import threshold_kernel
-
             kernel = threshold_kernel(self._dimensions, self._leaves, Facts(nulls=nulls, nans=True))
             self._thresholds[nulls] = (kernel.call, kernel.plans, *kernel.room())
         return self._thresholds[nulls]

@@ -15,6 +15,8 @@ from crosswind.engine.strategy import Matches
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import column_of, is_leaf, leaf_columns, leaf_vector, to_arrow
 from crosswind.io.message import Form
+from crosswind.kernel.gather import fill_messages, gather_columns, gather_text, gather_width
+from crosswind.kernel.map import can_overflow
 from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.logic import FALSE, atoms_of
 from crosswind.plan.physical import Storage
@@ -36,8 +38,6 @@ def gather(
     rows: npt.NDArray[np.int64],
 ) -> Vector:
     """Fetch column ``column`` of the named tuples from their basic windows."""
-    from crosswind.kernel.gather import gather_text, gather_width
-
     if layout.storage is Storage.OPAQUE:
         return _gather_opaque(residents, layout, column, which, rows)
     values, valids, texts = residents.addresses[3 * column : 3 * column + 3]
@@ -135,8 +135,6 @@ class Found:
         return self._positions(2)
 
     def _positions(self, head: int) -> npt.NDArray[np.int64]:
-        from crosswind.kernel.gather import gather_width
-
         addresses = np.ascontiguousarray(self.residents.runs[:, head])
         return gather_width(addresses, self.which, self.rows, 8).view(np.int64)
 
@@ -297,8 +295,6 @@ class Materialiser:
     @property
     def can_fail(self) -> bool:
         """Whether a column of SELECT can leave the range of its type."""
-        from crosswind.kernel.map import can_overflow
-
         return can_overflow(self._leaves, [expr for expr in self._computed if not is_leaf(expr)])
 
     def table(self, parts: Sequence[Mapping[int, Place]], count: int) -> pa.Table:
@@ -371,8 +367,6 @@ class Materialiser:
 
     def _gather(self, parts: Sequence[Mapping[int, Place]], count: int) -> dict[tuple[int, str], pa.Array]:
         """Return all columns that are plain and have no nulls, fetched at one go."""
-        from crosswind.kernel.gather import gather_columns
-
         jobs: list[int] = []
         made, size = [], 0
         for key, index, of, width in self._gathered:
@@ -463,7 +457,6 @@ def tables(asked: Sequence[Asked]) -> list[pa.Table]:
 
 @cache
 def _filler() -> Callable[[int, int], None]:
-    from crosswind.kernel.gather import fill_messages
 
     return fill_messages()
 

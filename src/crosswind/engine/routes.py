@@ -26,6 +26,7 @@ from crosswind.engine.parallel.pool import WorkerPool
 from crosswind.engine.spans import Spans, Turn, Wait
 from crosswind.engine.standing import Pairs, Stand
 from crosswind.engine.strategy import AtOnce, Combinations, Shift
+from crosswind.kernel.arrange import link_tuples, put_into_copies
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop, hops_of
@@ -211,8 +212,6 @@ class Routes(AtOnce):
 
     def _copy(self, unit: int, name: _Name, own: tuple[int, ...]) -> None:
         """Keep a copy of a window that is searched by the keys ``own``; by hashes of some, if those are asked for."""
-        from crosswind.kernel.arrange import link_tuples
-
         keys, equal = name
         dimensions = self._plan.accesses[unit].dimensions
         index = Index(tuple(replace(dimensions[k], equality=equal and k in keys) for k in own), self._choice, own)
@@ -333,8 +332,6 @@ class Routes(AtOnce):
             super().insert(unit, block)
 
     def _write(self, unit: int, block: Block) -> bool:
-        from crosswind.kernel.arrange import put_into_copies
-
         window: Replicas = self.windows[unit]
         ends = block.ends or (int(block.times.min()), int(block.times.max()))
         return window.write(block, ends, put_into_copies)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crosswind.engine.ops import Home, Op
+from crosswind.kernel.follow import Op as Words
 from crosswind.window.vector import address
 
 __all__ = ["PAIRS_MOST", "PAIRS_ROOM", "Keep", "Pairs", "Stand"]
@@ -76,8 +77,6 @@ class Keep(Op):
     """Notes pairs among the combinations of ``entry``."""
 
     def __init__(self, entry: Op, bits: int, pairs: Pairs) -> None:
-        from crosswind.kernel.follow import Op as Words
-
         super().__init__(Words.KEEP, entry.units, entry.homes, 0)
         words = self.words
         words[Words.INPUT], words[Words.BITS], words[Words.QUERY] = entry.at, bits, pairs.at
@@ -89,23 +88,17 @@ class Stand(Op):
     """Pairs that have been noted, in the place of ``instead``: all that waits in a window, looking for partners."""
 
     def __init__(self, instead: Op, homes: tuple[Home, Home], bits: int) -> None:
-        from crosswind.kernel.follow import Op as Words
-
         super().__init__(Words.STAND, (homes[0].unit, homes[1].unit), homes, instead.room)
         self.bits, self._instead, self._instead_bits = bits, instead, int(instead.words[Words.BITS])
         self._pairs: Pairs | None = None
 
     def take(self, pairs: Pairs) -> None:
         """Use ``pairs`` from now on."""
-        from crosswind.kernel.follow import Op as Words
-
         self._pairs = pairs
         self.words[Words.QUERY] = pairs.at
 
     def attune(self, changed: set[Home]) -> None:
         """Write down what has changed about the windows."""
-        from crosswind.kernel.follow import Op as Words
-
         if self.homes[0] in changed:
             self._take_window(self.homes[0])
         residents, words = self.homes[1].residents, self.words
@@ -115,8 +108,6 @@ class Stand(Op):
 
     def choose(self) -> None:
         """Take pairs from here if they are all known, else let them be looked for."""
-        from crosswind.kernel.follow import Op as Words
-
         ready = self._pairs is not None and self._pairs.is_whole((oldest_in(self.homes[0]), oldest_in(self.homes[1])))
         self.words[Words.BITS] = self.bits if ready else 0
         self._instead.words[Words.BITS] = 0 if ready else self._instead_bits

@@ -21,6 +21,8 @@ import numpy.typing as npt
 from crosswind.engine.parallel.placement import pin
 from crosswind.engine.strategy import Shift
 from crosswind.errors import WorkerError
+from crosswind.kernel.crew import Message, Seat
+from crosswind.kernel.ring import EVENT_WORDS, MESSAGE, RING_HEAD
 from crosswind.plan.physical import PROBE_GROUP
 from crosswind.window.vector import address
 
@@ -74,9 +76,6 @@ class Crew:
         loop: str,
         kernels: Any,
     ) -> None:
-        from crosswind.kernel.crew import Seat
-        from crosswind.kernel.ring import EVENT_WORDS, MESSAGE, RING_HEAD
-
         self.count = count
         self._name, self._loop = name, loop
         self._kernels = kernels
@@ -115,8 +114,6 @@ class Crew:
 
     def _link(self, lane: Sequence[tuple[int, int]], ring: int) -> tuple[int, int]:
         """Put rings between the workers of a lane, and one before the first; return that one and its event."""
-        from crosswind.kernel.crew import Seat
-
         head = (0, 0)
         before: tuple[int, int] | None = None
         for worker, side in lane:
@@ -176,23 +173,17 @@ class Crew:
             self.check()
 
     def _read(self) -> Posted:
-        from crosswind.kernel.crew import Message
-
         kind, a, b, c = (int(value) for value in self._out[:4])
         return Posted(kind % Message.KINDS, kind // Message.KINDS, a, b, c)
 
     def matches(self, worker: int, which: int, count: int) -> tuple[_Words, _Words, _Words]:
         """Return what is in a buffer of a worker, until it is given back."""
-        from crosswind.kernel.crew import Seat
-
         first = Seat.BUFFERS + 3 * which
         out_w, out_i, out_j = (self._memory.at(int(at), count) for at in self.seats[worker][first : first + 3])
         return out_w, out_i, out_j
 
     def give_back(self, worker: int, which: int) -> None:
         """Let a worker use its buffer again."""
-        from crosswind.kernel.crew import Seat
-
         seat = self.seats[worker]
         self._kernels.publish(int(seat[Seat.TAKEN]), which, 0)
         self._kernels.rouse(int(seat[Seat.EVENT]))
@@ -221,8 +212,6 @@ class Crew:
 
     def shifts(self) -> Iterator[Shift]:
         """Yield what each worker has done so far."""
-        from crosswind.kernel.crew import Seat
-
         for seat in self.seats:
             yield Shift(int(seat[Seat.BUSY]) / 1e9, int(seat[Seat.TASKS]), int(seat[Seat.FOUND]))
 

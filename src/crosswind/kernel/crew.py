@@ -13,10 +13,9 @@ nobody who has work is kept from a core by somebody who waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-__all__ = ["Message", "Seat", "Task", "address_of", "crew_source", "filled_in", "step_words"]
+__all__ = ["Message", "Seat", "Task", "crew_source", "filled_in", "step_words"]
 
 
 class Seat:
@@ -322,10 +321,3 @@ def filled_in(source: str, records: Sequence[type], words: Mapping[str, int]) ->
     for name, value in {**places, **words}.items():
         source = source.replace("{" + name + "}", str(value))
     return source
-
-
-def address_of(kernel: Callable[..., int]) -> int:
-    """Return where a compiled kernel can be called from other compiled code."""
-    overloads: dict[Any, Any] = kernel.overloads  # type: ignore[attr-defined]
-    compiled = next(iter(overloads.values()))
-    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name))

@@ -15,14 +15,10 @@ from __future__ import annotations
 import platform
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np import arrayobj
 
-from crosswind.kernel.jit import jit
+from crosswind.kernel.jit import intrinsic, jit
 from crosswind.kernel.runtime import fetch, store
+from crosswind.loading import on_demand
 
 __all__ = [
     "EVENT_WORDS",
@@ -53,6 +49,11 @@ __all__ = [
     "words_at",
 ]
 
+ir = on_demand("llvmlite.ir")
+types = on_demand("numba.core.types")
+cgutils = on_demand("numba.core.cgutils")
+arrayobj = on_demand("numba.np.arrayobj")
+
 MESSAGE = 4
 """Words in a message."""
 
@@ -65,8 +66,9 @@ EVENT_WORDS = 32
 NAP_MS = 200
 YIELDS = 4
 
-_WORD = ir.IntType(64)
-_INT = ir.IntType(32)
+
+def _word():
+    return ir.IntType(64)
 
 
 @intrinsic
@@ -123,7 +125,7 @@ def pause(typingctx):
 
 
 def _place(builder, args):
-    return builder.gep(builder.inttoptr(args[0], _WORD.as_pointer()), [args[1]])
+    return builder.gep(builder.inttoptr(args[0], _word().as_pointer()), [args[1]])
 
 
 # -- the C library -------------------------------------------------------------
@@ -133,9 +135,9 @@ def _library_call(name, arguments):
     """Return signature and code of a call of the C library with that many word arguments; int result."""
 
     def codegen(context, builder, signature, args):
-        of = ir.FunctionType(_INT, [_WORD] * len(args))
+        of = ir.FunctionType(ir.IntType(32), [_word()] * len(args))
         function = cgutils.get_or_insert_function(builder.module, of, name)
-        return builder.sext(builder.call(function, args), _WORD)
+        return builder.sext(builder.call(function, args), _word())
 
     return types.int64(*([types.int64] * arguments)), codegen
 
@@ -300,7 +302,7 @@ def move(source, target, capacity, scratch):
 def _array_at(context, builder, of, address, shape):
     array = context.make_array(of)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(of.dtype))
-    strides, step = [], ir.Constant(_WORD, size)
+    strides, step = [], ir.Constant(_word(), size)
     for length in reversed(shape):
         strides.insert(0, step)
         step = builder.mul(step, length)
@@ -309,7 +311,7 @@ def _array_at(context, builder, of, address, shape):
         data=builder.inttoptr(address, array.data.type),
         shape=shape,
         strides=strides,
-        itemsize=ir.Constant(_WORD, size),
+        itemsize=ir.Constant(_word(), size),
         meminfo=None,
     )
     return array._getvalue()
@@ -381,54 +383,49 @@ def masks_at(typingctx, address, count):
     return of(types.int64, types.int64), codegen
 
 
-def _call(*arguments):
+def _call(letters):
     """Return signature and code of a call of a compiled kernel by its address.
 
-    Every compiled function has a second entrance that passes arrays as plain structures; that
+    Its arguments are named by letters: int64 (i), an array of int64 of one dimension (v) or two (t), of uint64 (m and
+    u), of float64 (r and f). Every compiled function has a second entrance that passes arrays as plain structures; that
     is the one to be called. So one loop serves all kernels, and is compiled once.
     """
+    arrays = {"v": (types.int64, 1), "t": (types.int64, 2), "m": (types.uint64, 1), "u": (types.uint64, 2)}
+    arrays |= {"r": (types.float64, 1), "f": (types.float64, 2)}
+    arguments = [types.int64 if letter == "i" else types.Array(*arrays[letter], "C") for letter in letters]
 
     def codegen(context, builder, signature, args):
-        of = ir.FunctionType(_WORD, [context.get_value_type(kind) for kind in arguments])
+        of = ir.FunctionType(_word(), [context.get_value_type(kind) for kind in arguments])
         return builder.call(builder.inttoptr(args[0], of.as_pointer()), args[1:])
 
     return types.int64(types.int64, *arguments), codegen
 
 
-_V, _T, _F, _I = (
-    types.Array(types.int64, 1, "C"),
-    types.Array(types.int64, 2, "C"),
-    types.Array(types.float64, 2, "C"),
-    types.int64,
-)
-_U, _M, _R = types.Array(types.uint64, 2, "C"), types.Array(types.uint64, 1, "C"), types.Array(types.float64, 1, "C")
-
-
 @intrinsic
 def call_box(typingctx, kernel, runs, params, n_runs, probe, spans, order, n_probe, work, out_w, out_i, out_j, state):
     """Call the kernel of :mod:`crosswind.kernel.box` at address ``kernel``."""
-    return _call(_T, _F, _I, _V, _V, _V, _I, _T, _V, _V, _V, _V)
+    return _call("tfivvvitvvvv")
 
 
 @intrinsic
 def call_scan(typingctx, kernel, win, lens, n_win, probe, n_probe, out_w, out_i, out_j, state):
     """Call the scan of :mod:`crosswind.kernel.scan` at address ``kernel``."""
-    return _call(_T, _V, _I, _V, _I, _V, _V, _V, _V)
+    return _call("tvivivvvv")
 
 
 @intrinsic
 def call_recheck(typingctx, kernel, win, probe, out_w, out_i, out_j, count, state):
     """Call the recheck of :mod:`crosswind.kernel.scan` at address ``kernel``."""
-    return _call(_T, _V, _V, _V, _V, _I, _V)
+    return _call("tvvvviv")
 
 
 @intrinsic
 def call_thresholds(typingctx, kernel, probe, n, outs, spans, plans, ends, f):
     """Call the kernel of :mod:`crosswind.kernel.thresholds` at address ``kernel``."""
-    return _call(_V, _I, _V, _V, _U, _U, _R)
+    return _call("vivvuur")
 
 
 @intrinsic
 def call_mask(typingctx, kernel, win, probe, out_w, out_i, out_j, count, given, table, masks, state):
     """Call the kernel of :mod:`crosswind.kernel.mask` at address ``kernel``."""
-    return _call(_T, _V, _V, _V, _V, _I, _I, _V, _M, _V)
+    return _call("tvvvviivmv")

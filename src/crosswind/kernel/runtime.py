@@ -9,12 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from crosswind.kernel.jit import jit
+from crosswind.kernel.jit import intrinsic, jit
+from crosswind.loading import on_demand
 
 __all__ = [
     "add_checked",
@@ -34,6 +31,10 @@ __all__ = [
     "text_order",
     "word_at",
 ]
+
+ir = on_demand("llvmlite.ir")
+types = on_demand("numba.core.types")
+cgutils = on_demand("numba.core.cgutils")
 
 
 @intrinsic

@@ -9,12 +9,10 @@ key: they wrap where they must, which for signed integers is undefined to LLVM.
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from crosswind.kernel.jit import jit
+from crosswind.kernel.jit import intrinsic, jit
 from crosswind.kernel.runtime import fetch, store, word_at
+from crosswind.loading import on_demand
 
 __all__ = [
     "PLAN",
@@ -30,6 +28,9 @@ __all__ = [
     "stored_key",
     "whole_box",
 ]
+
+ir = on_demand("llvmlite.ir")
+types = on_demand("numba.core.types")
 
 PLAN = 8
 """Numbers that describe a condition: dimension, least key, span of keys, offsets of the values

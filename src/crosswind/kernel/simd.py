@@ -8,12 +8,14 @@ lanes with AVX2), and the result comes back as 32 bits (CellJoin §5.2, §5.3).
 
 from __future__ import annotations
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from crosswind.kernel.jit import intrinsic
+from crosswind.loading import on_demand
 
 __all__ = ["LANES", "any_inside", "in_range_16", "in_range_32", "in_range_64", "lowest_bit"]
+
+ir = on_demand("llvmlite.ir")
+types = on_demand("numba.core.types")
+cgutils = on_demand("numba.core.cgutils")
 
 LANES = 32
 

@@ -21,10 +21,11 @@ def main() -> None:
     from pyspark.daemon import manager
 
     import crosswind.engine.routes
-    import crosswind.kernel.arrange
     import crosswind.spark.operator
     import crosswind.spark.static  # noqa: F401
+    from crosswind.kernel.jit import load_compiler
 
+    load_compiler()
     # A worker collects garbage after every task. What is loaded by now stays; to look through it again takes
     # longer than most tasks of a micro-batch, and would make forked workers copy the memory that they share.
     gc.collect()

@@ -19,6 +19,7 @@ import pyarrow as pa
 from crosswind.engine.intake import Intake, plain_keys
 from crosswind.engine.probe import Prober
 from crosswind.io.arrow import carried_vector, column_of, leaf_vector, read_columns, ticks_of
+from crosswind.kernel.arrange import hash_keys, hash_texts, hash_wides
 from crosswind.plan.compile import Plan
 from crosswind.plan.keys import value_of
 from crosswind.plan.layout import Layout
@@ -172,8 +173,6 @@ class Router:
 
     def _content(self, arrays: Mapping[str, pa.Array]) -> _Ints:
         """Return a hash (not negative) of everything in a tuple that the join needs, save nested values."""
-        from crosswind.kernel.arrange import hash_keys
-
         parts = [_digest(carried_vector(arrays[name])) for name in self._needed]
         return hash_keys([part for part in parts if part is not None])
 
@@ -192,8 +191,6 @@ class Router:
 
     def _keyed(self, keep: _Ints, arrays: Mapping[str, pa.Array]) -> list[tuple[_Ints, _Ints]]:
         """Return the cell of each tuple's key; tuples without one join nothing."""
-        from crosswind.kernel.arrange import hash_keys
-
         expr = self._layout.keys[self._unit]
         vector = leaf_vector(arrays[column_of(expr)], expr)
         rows = keep if vector.valid is None else keep[vector.valid[keep] != 0]
@@ -204,8 +201,6 @@ class Router:
         """Return the hash or range number of each owned tuple."""
         layout, dimensions = self._layout, self._access.dimensions
         if layout.kind == "hash":
-            from crosswind.kernel.arrange import hash_keys
-
             equal = [block.columns[d].values for d, entry in enumerate(dimensions) if entry.equality]
             return _spread(hash_keys(equal)[keep])
         keys = block.columns[layout.dimension].values[keep]
@@ -315,8 +310,6 @@ def _range_numbers(values: npt.NDArray[np.float64], width: float) -> _Ints:
 
 def _digest(vector: Vector) -> _Ints | None:
     """Return 64 bits of each value of a column, nulls alike; None: nested, not looked at."""
-    from crosswind.kernel.arrange import hash_texts, hash_wides
-
     match vector.layout.storage:
         case Storage.OPAQUE:
             return None
