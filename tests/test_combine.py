@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crosswind.engine.spans import Limits, Spans, Turn, reach
-from crosswind.kernel.follow import follow_kernels
+from crosswind.kernel.compiled.follow import follow_kernels
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.window.vector import address
 from tests import seeds

@@ -18,11 +18,19 @@ import pytest
 import crosswind as cw
 from crosswind.engine.index import Index
 from crosswind.engine.probe import Scratch
-from crosswind.kernel.arrange import float_keys, grid_cells, group, hash_cells, hash_keys, hash_texts, hash_wides
-from crosswind.kernel.box import box_kernel
-from crosswind.kernel.gather import gather_text, gather_width
+from crosswind.kernel.compiled.arrange import (
+    float_keys,
+    grid_cells,
+    group,
+    hash_cells,
+    hash_keys,
+    hash_texts,
+    hash_wides,
+)
+from crosswind.kernel.compiled.gather import gather_text, gather_width
+from crosswind.kernel.compiled.runtime import text_equal
+from crosswind.kernel.generated.box import box_kernel
 from crosswind.kernel.jit import load_source
-from crosswind.kernel.runtime import text_equal
 from crosswind.plan.compile import compile_plan
 from crosswind.plan.keys import PAD, encode, first_and_last, value_of
 from crosswind.plan.physical import Storage
@@ -89,7 +97,7 @@ def test_encoding_does_not_change_its_input():
 _RANGES = '''"""Both comparisons, for tests."""
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.simd import in_range_32, in_range_64, lowest_bit
+from crosswind.kernel.compiled.simd import in_range_32, in_range_64, lowest_bit
 
 
 @jit("int64(int64, int64, int64, int64)")
@@ -493,7 +501,7 @@ def test_gathering_texts():
 
 
 def test_arithmetic_that_is_awkward_in_generated_source():
-    from crosswind.kernel.runtime import ceil_long, floor_long, rem, round_div
+    from crosswind.kernel.compiled.runtime import ceil_long, floor_long, rem, round_div
 
     for left in (-7, -6, -1, 0, 1, 6, 7, 2**63 - 1, -(2**63)):
         for right in (-3, -1, 1, 2, 3, 2**62):

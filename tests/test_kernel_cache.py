@@ -450,12 +450,12 @@ def test_source_that_fails_leaves_no_module_behind():
 def fresh() -> str:
     for function in (store._environment, store._closure, store.module_source):
         function.cache_clear()
-    return fingerprint(_SOURCE + "from crosswind.kernel.search import start\n")
+    return fingerprint(_SOURCE + "from crosswind.kernel.compiled.search import start\n")
 
 
 def test_the_files_that_kernels_call_decide(monkeypatch):
     before = fresh()
-    called = store._closure(frozenset(["crosswind.kernel.search"]))
+    called = store._closure(frozenset(["crosswind.kernel.compiled.search"]))
     assert called >= {f"crosswind.kernel.{name}" for name in ("search", "runtime", "jit")}
     for module in called:
         changed = store.module_source(module) + "\n# changed\n"
@@ -466,7 +466,7 @@ def test_the_files_that_kernels_call_decide(monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(store, "module_source", text)
-            assert fingerprint(_SOURCE + "from crosswind.kernel.search import start\n") != before, module
+            assert fingerprint(_SOURCE + "from crosswind.kernel.compiled.search import start\n") != before, module
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def drive(join, tables, seed=1, finish=True):
 
 def delay(join, microseconds):
     """Let every worker sleep at random, up to that long, before it does anything."""
-    from crosswind.kernel.crew import Seat
+    from crosswind.kernel.compiled.crew import Seat
 
     if isinstance(join._strategy, Handshake):
         for seat in join._strategy._crew.seats:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from crosswind.engine.probe import pair_spec
-from crosswind.kernel.box import box_source
-from crosswind.kernel.emit import Facts
-from crosswind.kernel.scan import PairSpec, scan_source
+from crosswind.kernel.generated.box import box_source
+from crosswind.kernel.generated.emit import Facts
+from crosswind.kernel.generated.scan import PairSpec, scan_source
 from crosswind.plan.compile import compile_plan
 from crosswind.plan.lanes import is_vectorised
 from crosswind.query import parse

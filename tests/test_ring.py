@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosswind.kernel.ring import MESSAGE, RING_HEAD, move, pop, push
+from crosswind.kernel.compiled.ring import MESSAGE, RING_HEAD, move, pop, push
 
 CAPACITY = 4
 

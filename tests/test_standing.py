@@ -12,10 +12,10 @@ import crosswind as cw
 from crosswind.engine import standing
 from crosswind.engine.result import Materialiser
 from crosswind.io.message import Form
-from crosswind.kernel.arrange import hash_keys, link_tuples
-from crosswind.kernel.follow import Op as Words
-from crosswind.kernel.follow import follow_kernels
-from crosswind.kernel.gather import fill_messages
+from crosswind.kernel.compiled.arrange import hash_keys, link_tuples
+from crosswind.kernel.compiled.follow import Op as Words
+from crosswind.kernel.compiled.follow import follow_kernels
+from crosswind.kernel.compiled.gather import fill_messages
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.links import Linking

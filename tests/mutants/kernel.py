@@ -15,7 +15,7 @@ THREE = "test_multiway.py::test_three_streams"
 ENTRIES = [
     Mutant(
         "nan-equals-nothing",
-        "emit.py",
+        "generated/emit.py",
         '"eq": "(({a} == {b}) | (({a} != {a}) & ({b} != {b})))"',
         '"eq": "({a} == {b})"',
         "NaN does not equal itself",
@@ -23,7 +23,7 @@ ENTRIES = [
     ),
     Mutant(
         "nan-is-not-greatest",
-        "emit.py",
+        "generated/emit.py",
         '"lt": "(({a} < {b}) | (({b} != {b}) & ({a} == {a})))"',
         '"lt": "({a} < {b})"',
         "nothing is less than NaN",
@@ -31,7 +31,7 @@ ENTRIES = [
     ),
     Mutant(
         "wide-low-half",
-        "emit.py",
+        "generated/emit.py",
         '"lt": "(({ah} < {bh}) | (({ah} == {bh}) & ({al} < {bl})))"',
         '"lt": "({ah} < {bh})"',
         "wide decimals that differ in their low half are not ordered",
@@ -39,7 +39,7 @@ ENTRIES = [
     ),
     Mutant(
         "false-and-null",
-        "emit.py",
+        "generated/emit.py",
         'self._name(f"({every}) | {decided}")',
         'self._name(f"({every})")',
         "FALSE AND NULL is NULL",
@@ -47,7 +47,7 @@ ENTRIES = [
     ),
     Mutant(
         "null-is-false",
-        "emit.py",
+        "generated/emit.py",
         'f"{arg.valid} & {negated}")',
         'f"{negated}")',
         "NOT NULL is TRUE",
@@ -55,7 +55,7 @@ ENTRIES = [
     ),
     Mutant(
         "nulls-are-not-the-same",
-        "emit.py",
+        "generated/emit.py",
         "| (not ({va}) and not ({vb}))",
         "",
         "NULL IS NOT DISTINCT FROM NULL is FALSE",
@@ -63,7 +63,7 @@ ENTRIES = [
     ),
     Mutant(
         "overflow-of-a-null",
-        "emit.py",
+        "generated/emit.py",
         "for term in (valid, self._guard) if term is not None",
         "for term in (self._guard,) if term is not None",
         "garbage under a null raises an overflow",
@@ -71,7 +71,7 @@ ENTRIES = [
     ),
     Mutant(
         "overflow-of-the-other-branch",
-        "emit.py",
+        "generated/emit.py",
         'f"({term})" for term in (valid, self._guard)',
         'f"({term})" for term in (valid,)',
         "a branch of CASE that is not taken raises an overflow",
@@ -79,7 +79,7 @@ ENTRIES = [
     ),
     Mutant(
         "sums-wrap-in-lanes",
-        "emit.py",
+        "generated/emit.py",
         '"add": f"(({a} ^ {value}) & ({b} ^ {value})) < 0"',
         '"add": f"(({a} ^ {value}) & ({b} ^ {a})) < 0"',
         "a sum that wraps is compared as it is in vector code",
@@ -87,7 +87,7 @@ ENTRIES = [
     ),
     Mutant(
         "products-wrap-in-lanes",
-        "emit.py",
+        "generated/emit.py",
         "> 4.6e18",
         "> 9.6e18",
         "a product that just leaves 64 bits is compared as it wrapped",
@@ -95,7 +95,7 @@ ENTRIES = [
     ),
     Mutant(
         "division-by-zero",
-        "emit.py",
+        "generated/emit.py",
         '{a.code} / {b.code}"), self._both(self._all_valid([a, b]), f"({b.code} != 0)"))',
         '{a.code} / {b.code}"), self._all_valid([a, b]))',
         "a division by zero is infinite, not NULL",
@@ -103,7 +103,7 @@ ENTRIES = [
     ),
     Mutant(
         "least-of-null",
-        "emit.py",
+        "generated/emit.py",
         'f"({theirs}) & ({wins} | (not {mine}))"',
         'f"({theirs}) & ({wins})"',
         "least(NULL, 1) is garbage",
@@ -111,7 +111,7 @@ ENTRIES = [
     ),
     Mutant(
         "abs-of-the-least",
-        "emit.py",
+        "generated/emit.py",
         "if bounds(expr.args[0])[0] <= INT64_MIN and",
         "if bounds(expr.args[0])[0] < INT64_MIN and",
         "abs of the least integer is itself",
@@ -119,7 +119,7 @@ ENTRIES = [
     ),
     Mutant(
         "beyond-the-other-way",
-        "emit.py",
+        "generated/emit.py",
         '((a, "lt", "gt"), (b, "gt", "lt"))',
         '((a, "lt", "gt"), (b, "lt", "gt"))',
         "a right side beyond 64 bits is compared with the wrong sign",
@@ -127,7 +127,7 @@ ENTRIES = [
     ),
     Mutant(
         "cast-at-the-end",
-        "emit.py",
+        "generated/emit.py",
         "({cut} < {float(high + 1)!r})",
         "({cut} <= {float(high + 1)!r})",
         "CAST(2147483648e0 AS INT) is taken",
@@ -135,7 +135,7 @@ ENTRIES = [
     ),
     Mutant(
         "half-rounded-down",
-        "runtime.py",
+        "compiled/runtime.py",
         "value - whole * divisor >= divisor - half",
         "value - whole * divisor > divisor - half",
         "halves of decimals are rounded down",
@@ -143,7 +143,7 @@ ENTRIES = [
     ),
     Mutant(
         "remainder-sign",
-        "runtime.py",
+        "compiled/runtime.py",
         "if result != 0 and (left < 0) != (right < 0):",
         "if result != 0 and (left < 0) == (right < 0):",
         "remainders have the sign of the divisor",
@@ -151,7 +151,7 @@ ENTRIES = [
     ),
     Mutant(
         "prefix-is-equal",
-        "runtime.py",
+        "compiled/runtime.py",
         "    return m - n",
         "    return 0",
         "a text equals its prefix in the order",
@@ -159,7 +159,7 @@ ENTRIES = [
     ),
     Mutant(
         "last-bytes-of-a-text",
-        "runtime.py",
+        "compiled/runtime.py",
         "    return left == 0",
         "    return True",
         "texts that differ in their last bytes are equal",
@@ -167,7 +167,7 @@ ENTRIES = [
     ),
     Mutant(
         "zero-by-hash",
-        "search.py",
+        "compiled/search.py",
         "return np.int64(0) if key == -1 else np.int64(0x7FF8000000000000)",
         "return np.int64(0) if key == -2 else np.int64(0x7FF8000000000000)",
         "-0.0 is not found where 0.0 is",
@@ -175,7 +175,7 @@ ENTRIES = [
     ),
     Mutant(
         "nan-by-hash",
-        "search.py",
+        "compiled/search.py",
         "else np.int64(0x7FF8000000000000) if key > 0x7FF0000000000000",
         "else np.int64(0x7FF8000000000000) if key < -0x7FF0000000000001",
         "NaN is not found by hash",
@@ -183,7 +183,7 @@ ENTRIES = [
     ),
     Mutant(
         "lower-end",
-        "search.py",
+        "compiled/search.py",
         "lows[d] = max(lows[d], m[1] + np.uint64(1))",
         "lows[d] = max(lows[d], m[1])",
         "a box begins one key too early",
@@ -191,7 +191,7 @@ ENTRIES = [
     ),
     Mutant(
         "upper-end",
-        "search.py",
+        "compiled/search.py",
         "highs[d] = min(highs[d], m[1])\n        return not passes",
         "highs[d] = min(highs[d], m[1] + np.uint64(1))\n        return not passes",
         "a box ends one key too late",
@@ -199,7 +199,7 @@ ENTRIES = [
     ),
     Mutant(
         "bisection-stops-early",
-        "search.py",
+        "compiled/search.py",
         "if m[2] - m[1] <= 1:",
         "if m[2] - m[1] <= 2:",
         "the end of a box is off by one",
@@ -207,7 +207,7 @@ ENTRIES = [
     ),
     Mutant(
         "nan-out-of-the-hull",
-        "search.py",
+        "compiled/search.py",
         "m[3] & np.uint64(24) != 0",
         "m[3] & np.uint64(8) != 0",
         "NaN that satisfies a condition lies outside its box",
@@ -215,7 +215,7 @@ ENTRIES = [
     ),
     Mutant(
         "reach-wraps",
-        "search.py",
+        "compiled/search.py",
         "t - np.int64(-9223372036854775808) if t < 0 else spans[1])",
         "spans[1])",
         "the window of a tuple at the beginning of time wraps to its end",
@@ -223,7 +223,7 @@ ENTRIES = [
     ),
     Mutant(
         "keys-at-the-end-of-a-box",
-        "simd.py",
+        "compiled/simd.py",
         'inside = builder.icmp_unsigned("<=", builder.sub(keys',
         'inside = builder.icmp_unsigned("<", builder.sub(keys',
         "the greatest key of a box is not found",
@@ -231,7 +231,7 @@ ENTRIES = [
     ),
     Mutant(
         "last-quarter-not-looked-at",
-        "simd.py",
+        "compiled/simd.py",
         "for part in range(4):",
         "for part in range(3):",
         "matches among the last 16 of 64 tuples are missed",
@@ -239,7 +239,7 @@ ENTRIES = [
     ),
     Mutant(
         "run-at-the-edge",
-        "box.py",
+        "generated/box.py",
         "if runs[r, 4] < spans[3] or runs[r, 3] > spans[6]:",
         "if runs[r, 4] <= spans[3] or runs[r, 3] > spans[6]:",
         "a basic window whose newest tuple is just young enough is passed over",
@@ -247,7 +247,7 @@ ENTRIES = [
     ),
     Mutant(
         "times-not-checked",
-        "box.py",
+        "generated/box.py",
         "checks |= 1",
         "checks |= 0",
         "expired tuples of a basic window are met",
@@ -255,7 +255,7 @@ ENTRIES = [
     ),
     Mutant(
         "last-cell",
-        "box.py",
+        "generated/box.py",
         "c * cells_2 + work[at, 3] + 1, np.int32",
         "c * cells_2 + work[at, 3], np.int32",
         "the last cell that a box overlaps is not looked into",
@@ -263,7 +263,7 @@ ENTRIES = [
     ),
     Mutant(
         "last-slab",
-        "box.py",
+        "generated/box.py",
         "if c > last:",
         "if c >= last:",
         "the last slab of cells is not looked into",
@@ -271,7 +271,7 @@ ENTRIES = [
     ),
     Mutant(
         "match-lost-when-full",
-        "box.py",
+        "generated/box.py",
         "state[2] = c; state[3] = at",
         "state[2] = c; state[3] = i",
         "where equals are linked, a match is lost whenever a buffer is full",
@@ -279,7 +279,7 @@ ENTRIES = [
     ),
     Mutant(
         "newest-of-a-rows-window",
-        "box.py",
+        "generated/box.py",
         "if q > fetch(probe[3], j, np.int64):",
         "if q >= fetch(probe[3], j, np.int64):",
         "where equals are linked, the newest partner of a tuple is missed",
@@ -287,7 +287,7 @@ ENTRIES = [
     ),
     Mutant(
         "scan-exclusive",
-        "scan.py",
+        "generated/scan.py",
         '"if t < t_low or t > t_high:"',
         '"if t <= t_low or t > t_high:"',
         "a tuple of just the greatest age is not met",
@@ -295,7 +295,7 @@ ENTRIES = [
     ),
     Mutant(
         "scan-numbers",
-        "scan.py",
+        "generated/scan.py",
         '"if q < q_low or q > q_high:"',
         '"if q < q_low:"',
         "a tuple meets those that found it gone from its ROWS window",
@@ -303,7 +303,7 @@ ENTRIES = [
     ),
     Mutant(
         "overflow-passed-over",
-        "scan.py",
+        "generated/scan.py",
         '[f"{pad}hit |= fault", f"{pad}fault = False"]',
         '[f"{pad}fault = False"]',
         "an overflow in a block without a match is not told",
@@ -311,7 +311,7 @@ ENTRIES = [
     ),
     Mutant(
         "null-is-sought",
-        "thresholds.py",
+        "generated/thresholds.py",
         "beyond if value.valid is None else f'not {value.valid} or {beyond}'",
         "beyond",
         "a null key of a probing tuple finds garbage",
@@ -319,7 +319,7 @@ ENTRIES = [
     ),
     Mutant(
         "empty-box",
-        "thresholds.py",
+        "generated/thresholds.py",
         'lines.append(f"        empty |= lows[{d}] > highs[{d}]")',
         'lines.append("        empty |= False")',
         "a box whose ends contradict each other holds everything",
@@ -327,7 +327,7 @@ ENTRIES = [
     ),
     Mutant(
         "null-text-is-sought",
-        "thresholds.py",
+        "generated/thresholds.py",
         'empty |= fetch(probe[{at + 1}], j, np.uint8) == 0")',
         'empty |= False")',
         "a null text equals the empty one",
@@ -336,7 +336,7 @@ ENTRIES = [
     ),
     Mutant(
         "one-key-of-two",
-        "thresholds.py",
+        "generated/thresholds.py",
         'hashed = f"mix_key(stored_key(least{d}, {floats}), {hashed})"',
         'hashed = f"mix_key(stored_key(least{d}, {floats}), 0)"',
         "equalities on two columns look in the wrong hash cell",
@@ -344,7 +344,7 @@ ENTRIES = [
     ),
     Mutant(
         "two-zeros",
-        "arrange.py",
+        "compiled/arrange.py",
         "    elif size == 0:\n        bits = np.int64(0)",
         "    elif size < 0:\n        bits = np.int64(0)",
         "-0.0 and 0.0 have two keys in a window",
@@ -352,7 +352,7 @@ ENTRIES = [
     ),
     Mutant(
         "last-tuple-not-linked",
-        "arrange.py",
+        "compiled/arrange.py",
         "link(copies[c, 3], at, at + count)",
         "link(copies[c, 3], at, at + count - 1)",
         "the last tuple of a push is not found among its equals",
@@ -360,7 +360,7 @@ ENTRIES = [
     ),
     Mutant(
         "since-inclusive",
-        "combine.py",
+        "compiled/combine.py",
         "low = max(low, min(since, MOST - 1) + 1)",
         "low = max(low, min(since, MOST - 1))",
         "a query that was added later sees the newest tuple from before it",
@@ -368,7 +368,7 @@ ENTRIES = [
     ),
     Mutant(
         "rows-one-too-many",
-        "combine.py",
+        "compiled/combine.py",
         "own - base, np.int64) - count)",
         "own - base, np.int64) - count - 1)",
         "ROWS windows of many streams hold one tuple too many",
@@ -376,7 +376,7 @@ ENTRIES = [
     ),
     Mutant(
         "last-that-found-it",
-        "combine.py",
+        "compiled/combine.py",
         "size, own + wait) - 1)",
         "size, own + wait))",
         "a tuple meets one that found it gone from its ROWS window",
@@ -384,7 +384,7 @@ ENTRIES = [
     ),
     Mutant(
         "depth-inclusive",
-        "combine.py",
+        "compiled/combine.py",
         "place = places_below(sizes, fetch(table, 1, np.int64), depth)",
         "place = places_up_to(sizes, fetch(table, 1, np.int64), depth)",
         "a query whose window is just long enough loses its pair",
@@ -392,7 +392,7 @@ ENTRIES = [
     ),
     Mutant(
         "tightened-bounds",
-        "combine.py",
+        "compiled/combine.py",
         "value = max(value, other) if e % 2 else min(value, other)",
         "value = min(value, other) if e % 2 else max(value, other)",
         "of combinations that search together only the narrowest find all",
@@ -400,7 +400,7 @@ ENTRIES = [
     ),
     Mutant(
         "groups-by-place",
-        "combine.py",
+        "compiled/combine.py",
         "cells[1 + 4 * m, j] != cells[1 + 4 * m, k] or cells",
         "cells",
         "combinations with members of different basic windows are taken for the same",
@@ -408,7 +408,7 @@ ENTRIES = [
     ),
     Mutant(
         "bounds-of-a-group",
-        "combine.py",
+        "compiled/combine.py",
         "if t < fetch(bounds, k, np.int64) or t > fetch(bounds, room + k, np.int64):",
         "if t < fetch(bounds, k, np.int64):",
         "a combination gets partners that only others of its group may meet",
@@ -416,7 +416,7 @@ ENTRIES = [
     ),
     Mutant(
         "terms-of-others",
-        "mask.py",
+        "generated/mask.py",
         '"            if live & bit == np.uint64(0):"',
         '"            if bit == np.uint64(0):"',
         "a query gets combinations that another one has made",
@@ -424,7 +424,7 @@ ENTRIES = [
     ),
     Mutant(
         "terms-that-went-elsewhere",
-        "follow.py",
+        "compiled/follow.py",
         "mask = (np.int64(masks[k]) if decided else given[j]) & bits",
         "mask = np.int64(masks[k]) if decided else given[j]",
         "terms that go another way are noted here, too",
@@ -433,7 +433,7 @@ ENTRIES = [
     ),
     Mutant(
         "product-out-of-windows",
-        "follow.py",
+        "compiled/follow.py",
         "fits = fits and within(",
         "fits = fits or within(",
         "a product of windows holds pairs that never waited together",
@@ -441,7 +441,7 @@ ENTRIES = [
     ),
     Mutant(
         "members-of-another-copy",
-        "follow.py",
+        "compiled/follow.py",
         "fetch(picks, q, np.int64), np.int64) + base)",
         "fetch(picks, q, np.int64), np.int64))",
         "rows show members of another copy of the window",
@@ -449,7 +449,7 @@ ENTRIES = [
     ),
     Mutant(
         "ghost-pairs",
-        "stand.py",
+        "compiled/stand.py",
         "return place if fetch(numbers, place, np.int64) == number else np.int64(-1)",
         "return place",
         "kept pairs of tuples that are gone come out with others",
@@ -457,7 +457,7 @@ ENTRIES = [
     ),
     Mutant(
         "pairs-of-one-window",
-        "stand.py",
+        "compiled/stand.py",
         "while w >= 0 and number < fetch(",
         "while w > 0 and number < fetch(",
         "a kept pair whose tuple is gone is looked for in the oldest basic window",
@@ -466,7 +466,7 @@ ENTRIES = [
     ),
     Mutant(
         "ring-overwritten",
-        "ring.py",
+        "compiled/ring.py",
         "    if tail - load_acquire(ring, 0) >= capacity:\n        return False",
         "    if tail - load_acquire(ring, 0) >= capacity + 1:\n        return False",
         "a message of a full ring is overwritten",
@@ -474,7 +474,7 @@ ENTRIES = [
     ),
     Mutant(
         "no-acknowledgment",
-        "handshake.py",
+        "compiled/handshake.py",
         "        tell(seat, 0, {ACK}, a, 0)\n",
         "",
         "what was sent is met again by all that come after: pairs come twice",
@@ -482,7 +482,7 @@ ENTRIES = [
     ),
     Mutant(
         "acknowledged-one-less",
-        "handshake.py",
+        "compiled/handshake.py",
         "elif kind == {ACK}:\n        seat[{S_LOW}] = a + 1",
         "elif kind == {ACK}:\n        seat[{S_LOW}] = a",
         "the last chunk that was acknowledged is met here and there",
@@ -490,7 +490,7 @@ ENTRIES = [
     ),
     Mutant(
         "passed-on-the-way",
-        "handshake.py",
+        "compiled/handshake.py",
         "if kind == {DATA}:\n        meet(seat, 0, a, seat[{S_LOW}], seat[{S_HIGH}])",
         "if kind == {DATA}:\n        meet(seat, 0, a, seat[{S_SENT}], seat[{S_HIGH}])",
         "tuples that pass each other between two workers never meet",
@@ -498,7 +498,7 @@ ENTRIES = [
     ),
     Mutant(
         "hurried-past-itself",
-        "handshake.py",
+        "compiled/handshake.py",
         "if seat[{INDEX}] > b:",
         "if seat[{INDEX}] >= b:",
         "when a join is drained the worker that holds a tuple lets it meet again",
@@ -506,7 +506,7 @@ ENTRIES = [
     ),
     Mutant(
         "expired-next-chunk",
-        "handshake.py",
+        "compiled/handshake.py",
         "while seat[{R_LOW}] < seat[{R_HIGH}] and seat[{R_LOW}] < seat[{R_GONE}]:",
         "while seat[{R_LOW}] < seat[{R_HIGH}] and seat[{R_LOW}] <= seat[{R_GONE}]:",
         "a chunk is let go before it has expired",
@@ -514,7 +514,7 @@ ENTRIES = [
     ),
     Mutant(
         "chunk-and-one",
-        "handshake.py",
+        "compiled/handshake.py",
         "        highs[k] = end - 1\n",
         "        highs[k] = end\n",
         "a chunk meets the first tuple of the next one twice",
@@ -522,7 +522,7 @@ ENTRIES = [
     ),
     Mutant(
         "sent-not-counted",
-        "handshake.py",
+        "compiled/handshake.py",
         "store_release(counts, 0, fetch(counts, 0, np.int64) + 1)",
         "store_release(counts, 0, fetch(counts, 0, np.int64) + 0)",
         "a call returns while messages are under way",
@@ -530,7 +530,7 @@ ENTRIES = [
     ),
     Mutant(
         "buffer-overwritten",
-        "crew.py",
+        "compiled/crew.py",
         "if seat[{FILLED}] == 0 and load_acquire(seat[{TAKEN}], seat[{TURN}]) != 0:",
         "if seat[{FILLED}] == 0 and load_acquire(seat[{TAKEN}], seat[{TURN}]) > 1:",
         "a worker writes matches into a buffer that is being read",
@@ -539,7 +539,7 @@ ENTRIES = [
     ),
     Mutant(
         "nulls-in-messages",
-        "gather.py",
+        "compiled/gather.py",
         "if index >= 0 and fetch(fetch(place, 3, np.int64), index, np.uint8) != 0:",
         "if index >= 0 and fetch(fetch(place, 3, np.int64), index, np.uint8) > 1:",
         "nulls are shown as values",

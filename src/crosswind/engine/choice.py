@@ -19,7 +19,7 @@ from crosswind.engine.spans import Spans
 from crosswind.engine.strategy import Strategy
 from crosswind.engine.workers import cores
 from crosswind.errors import InputError, UnsupportedError
-from crosswind.kernel.scan import can_overflow
+from crosswind.kernel.generated.scan import can_overflow
 from crosswind.plan.compile import Plan
 from crosswind.plan.grid import Load, choose_sides
 from crosswind.query.tree import Rows

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.kernel.emit import Facts
-from crosswind.kernel.mask import MaskSpec, Pattern, mask_kernel, patterns_of
+from crosswind.kernel.generated.emit import Facts
+from crosswind.kernel.generated.mask import MaskSpec, Pattern, mask_kernel, patterns_of
 from crosswind.plan.bounds import machine_literal
 from crosswind.plan.logic import Formula
 from crosswind.plan.physical import Storage, machine_dtype

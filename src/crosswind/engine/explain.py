@@ -10,10 +10,10 @@ from crosswind.engine.choice import ENGINES, Choice, choose_engine
 from crosswind.engine.probe import pair_spec
 from crosswind.engine.session import INDEXES, choose, plan_for
 from crosswind.io.arrow import leaf_columns
-from crosswind.kernel.emit import Facts
+from crosswind.kernel.generated.emit import Facts
+from crosswind.kernel.generated.scan import scan_kernel, scan_source
+from crosswind.kernel.generated.thresholds import threshold_source
 from crosswind.kernel.jit import assembly_of
-from crosswind.kernel.scan import scan_kernel, scan_source
-from crosswind.kernel.thresholds import threshold_source
 from crosswind.plan.box import box_of
 from crosswind.plan.calibration import calibration
 from crosswind.plan.cost import Workload, curve_of, predict

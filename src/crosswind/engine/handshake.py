@@ -39,8 +39,8 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.pipe import PipeWindow
 from crosswind.engine.strategy import AtOnce, Combinations, Late, Matches, Shift
 from crosswind.engine.workers import Crew
-from crosswind.kernel.crew import Task
-from crosswind.kernel.handshake import Board, Signal, Stand, handshake_kernels
+from crosswind.kernel.compiled.crew import Task
+from crosswind.kernel.compiled.handshake import Board, Signal, Stand, handshake_kernels
 from crosswind.plan.compile import Plan
 from crosswind.window.arrival import Release
 from crosswind.window.block import Block, concat_blocks

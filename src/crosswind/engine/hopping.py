@@ -11,11 +11,11 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.probe import BOX_BLOCK
 from crosswind.engine.spans import Limits, Spans, hull, reach
 from crosswind.io.arrow import leaf_columns
-from crosswind.kernel.box import box_kernel
-from crosswind.kernel.emit import Facts
+from crosswind.kernel.generated.box import box_kernel
+from crosswind.kernel.generated.emit import Facts
+from crosswind.kernel.generated.scan import PairSpec, recheck_kernel, scan_kernel
+from crosswind.kernel.generated.thresholds import threshold_kernel
 from crosswind.kernel.jit import address_of
-from crosswind.kernel.scan import PairSpec, recheck_kernel, scan_kernel
-from crosswind.kernel.thresholds import threshold_kernel
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop

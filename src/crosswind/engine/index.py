@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.kernel.arrange import grid_cells, group, hash_cells, hash_keys
+from crosswind.kernel.compiled.arrange import grid_cells, group, hash_cells, hash_keys
 from crosswind.plan.box import Dimension
 from crosswind.plan.keys import value_of
 from crosswind.query.types import INT64, SqlType

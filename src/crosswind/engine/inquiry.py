@@ -1,6 +1,6 @@
 """An inquiry: what the tuples of a block look for, found once and kept as long as they are on their way.
 
-Workers of a handshake are given it as words that the compiled loop of :mod:`crosswind.kernel.crew` understands.
+Workers of a handshake are given it as words that the loop of :mod:`crosswind.kernel.compiled.crew` understands.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy.typing as npt
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
 from crosswind.engine.probe import BOX_BLOCK, Prober, Scratch, pair_spec, time_bounds
-from crosswind.kernel.box import box_kernel
-from crosswind.kernel.crew import Task
-from crosswind.kernel.emit import Facts
+from crosswind.kernel.compiled.crew import Task
+from crosswind.kernel.generated.box import box_kernel
+from crosswind.kernel.generated.emit import Facts
+from crosswind.kernel.generated.scan import recheck_kernel, scan_kernel
 from crosswind.kernel.jit import address_of
-from crosswind.kernel.scan import recheck_kernel, scan_kernel
 from crosswind.plan.compile import Plan
 from crosswind.plan.logic import And
 from crosswind.window.block import Block

@@ -20,9 +20,9 @@ from crosswind.io.arrow import (
     plain_vector,
 )
 from crosswind.io.snapshot import Columns
-from crosswind.kernel.arrange import FLOAT_KEY, float_keys, hash_texts, hash_wides
-from crosswind.kernel.emit import Facts
-from crosswind.kernel.map import map_kernel
+from crosswind.kernel.compiled.arrange import FLOAT_KEY, float_keys, hash_texts, hash_wides
+from crosswind.kernel.generated.emit import Facts
+from crosswind.kernel.generated.map import map_kernel
 from crosswind.plan.box import Dimension, key_bits
 from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.keys import encode

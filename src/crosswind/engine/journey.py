@@ -16,8 +16,8 @@ from crosswind.engine.parallel.policy import FirstWindow
 from crosswind.engine.result import Part
 from crosswind.engine.spans import Turn
 from crosswind.engine.standing import Keep, Pairs, Stand
-from crosswind.kernel.follow import Op as Words
-from crosswind.kernel.follow import Outcome, follow_kernels
+from crosswind.kernel.compiled.follow import Op as Words
+from crosswind.kernel.compiled.follow import Outcome, follow_kernels
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.replicas import Joint

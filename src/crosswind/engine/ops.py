@@ -1,4 +1,4 @@
-"""The ops of a route, as records that compiled code reads; see :mod:`crosswind.kernel.follow`.
+"""The ops of a route, as records that compiled code reads; see :mod:`crosswind.kernel.compiled.follow`.
 
 An op is made once. What it says of windows is written anew when these have changed (``attune``).
 """
@@ -15,10 +15,10 @@ from crosswind.engine.parallel.cell import Partition
 from crosswind.engine.parallel.policy import FirstWindow
 from crosswind.engine.probe import CACHED, Scratch
 from crosswind.engine.strategy import PairFaultError
-from crosswind.kernel.emit import Facts
-from crosswind.kernel.follow import ColumnWords as Column
-from crosswind.kernel.follow import Op as Words
-from crosswind.kernel.follow import QueryWords
+from crosswind.kernel.compiled.follow import ColumnWords as Column
+from crosswind.kernel.compiled.follow import Op as Words
+from crosswind.kernel.compiled.follow import QueryWords
+from crosswind.kernel.generated.emit import Facts
 from crosswind.plan.physical import Storage
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.kernel.handshake import Board, Chunk
+from crosswind.kernel.compiled.handshake import Board, Chunk
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow
 from crosswind.window.vector import address

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crosswind.engine.intake import Intake, hashed_keys
-from crosswind.kernel.emit import Facts
-from crosswind.kernel.scan import PairSpec
-from crosswind.kernel.thresholds import threshold_kernel
+from crosswind.kernel.generated.emit import Facts
+from crosswind.kernel.generated.scan import PairSpec
+from crosswind.kernel.generated.thresholds import threshold_kernel
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan

@@ -15,8 +15,8 @@ from crosswind.engine.strategy import Matches
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import column_of, is_leaf, leaf_columns, leaf_vector, to_arrow
 from crosswind.io.message import Form
-from crosswind.kernel.gather import fill_messages, gather_columns, gather_text, gather_width
-from crosswind.kernel.map import can_overflow
+from crosswind.kernel.compiled.gather import fill_messages, gather_columns, gather_text, gather_width
+from crosswind.kernel.generated.map import can_overflow
 from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.logic import FALSE, atoms_of
 from crosswind.plan.physical import Storage
@@ -90,7 +90,7 @@ class Taken:
         return self.block.columns[index].take(self.rows)
 
     def put_place(self, into: list[int]) -> None:
-        """Say where the columns are, as :func:`crosswind.kernel.gather.fill_message_of` has it."""
+        """Say where the columns are, as :func:`crosswind.kernel.compiled.gather.fill_message_of` has it."""
         into += (*self.block.place, 0, self.rows_at or address(self.rows), len(self.rows))
 
     def source(self, index: int) -> Source | None:
@@ -143,7 +143,7 @@ class Found:
         return gather(self.residents, layout, index, self.which, self.rows)
 
     def put_place(self, into: list[int]) -> None:
-        """Say where the columns are, as :func:`crosswind.kernel.gather.fill_message_of` has it."""
+        """Say where the columns are, as :func:`crosswind.kernel.compiled.gather.fill_message_of` has it."""
         which, rows = self.at[:2] or (address(self.which), address(self.rows))
         into += (*self.residents.place, which, rows, len(self.rows))
 
@@ -214,7 +214,7 @@ class Part(Mapping[int, Member]):
         self._places, self._matrix, self._base, self._count = places, matrix, base, count
 
     def put_places(self, members: list[int], into: list[int]) -> None:
-        """Say where the columns of members are, as :func:`crosswind.kernel.gather.fill_message_of` has it."""
+        """Say where the columns of members are, as :func:`crosswind.kernel.compiled.gather.fill_message_of` has it."""
         step, base, count = self._matrix.strides[0], self._base, self._count
         for unit in members:
             at = base + 2 * step * self._places[unit]

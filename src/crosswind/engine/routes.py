@@ -26,7 +26,7 @@ from crosswind.engine.parallel.pool import WorkerPool
 from crosswind.engine.spans import Spans, Turn, Wait
 from crosswind.engine.standing import Pairs, Stand
 from crosswind.engine.strategy import AtOnce, Combinations, Shift
-from crosswind.kernel.arrange import link_tuples, put_into_copies
+from crosswind.kernel.compiled.arrange import link_tuples, put_into_copies
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
 from crosswind.plan.hops import Hop, hops_of

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crosswind.engine.ops import Home, Op
-from crosswind.kernel.follow import Op as Words
+from crosswind.kernel.compiled.follow import Op as Words
 from crosswind.window.vector import address
 
 __all__ = ["PAIRS_MOST", "PAIRS_ROOM", "Keep", "Pairs", "Stand"]

@@ -1,4 +1,4 @@
-"""A crew: threads that run the compiled loop of :mod:`crosswind.kernel.crew`, and the thread that hands them work.
+"""A crew: threads that run the loop of :mod:`crosswind.kernel.compiled.crew`, and the one that hands them work.
 
 The rings, buffers and events of all workers lie in one piece of memory. Every wait has an
 end: workers look for the stop flag whenever they wake, between any two slices of a task
@@ -21,8 +21,8 @@ import numpy.typing as npt
 from crosswind.engine.parallel.placement import pin
 from crosswind.engine.strategy import Shift
 from crosswind.errors import WorkerError
-from crosswind.kernel.crew import Message, Seat
-from crosswind.kernel.ring import EVENT_WORDS, MESSAGE, RING_HEAD
+from crosswind.kernel.compiled.crew import Message, Seat
+from crosswind.kernel.compiled.ring import EVENT_WORDS, MESSAGE, RING_HEAD
 from crosswind.plan.physical import PROBE_GROUP
 from crosswind.window.vector import address
 

@@ -3,7 +3,7 @@
 Putting a record batch together array by array takes pyarrow microseconds a column, which is what a
 push that completes a few rows mostly waits for. A message of Arrow's own format is read at once, however many
 columns it has, and shares the memory it is read from. Its head is the same for all batches of a schema but for
-the numbers of rows and bytes, so it is made once, and kernels fill those in (:mod:`crosswind.kernel.gather`).
+the numbers of rows and bytes, so it is made once, and kernels fill those in (:mod:`crosswind.kernel.compiled.gather`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import pyarrow as pa
 from crosswind.engine.intake import Intake, plain_keys
 from crosswind.engine.probe import Prober
 from crosswind.io.arrow import carried_vector, column_of, leaf_vector, read_columns, ticks_of
-from crosswind.kernel.arrange import hash_keys, hash_texts, hash_wides
+from crosswind.kernel.compiled.arrange import hash_keys, hash_texts, hash_wides
 from crosswind.plan.compile import Plan
 from crosswind.plan.keys import value_of
 from crosswind.plan.layout import Layout

@@ -107,7 +107,7 @@ class Arrivals(Block):
     addresses : list of int
         Where the values of each column are.
     forms : tuple of int
-        What is made of them when they are written, as :func:`crosswind.kernel.arrange.put_into_copies` has it.
+        What is made of them when they are written, as :func:`crosswind.kernel.compiled.arrange.put_into_copies` has it.
     ends : tuple of int
         The least and the greatest time.
     has_nans : bool

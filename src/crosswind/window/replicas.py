@@ -133,7 +133,7 @@ class Replicas:
         """Write tuples straight into all copies, if they are bare and there is room; False: they have to be appended.
 
         Their sequence numbers rise; ``ends`` are the least and the greatest time. ``put`` writes them, and
-        links them, as :func:`crosswind.kernel.arrange.put_into_copies` does.
+        links them, as :func:`crosswind.kernel.compiled.arrange.put_into_copies` does.
         """
         count = len(block.times)
         if self._writing is None or not self._writing.is_open(count):
@@ -156,7 +156,7 @@ class Replicas:
 
 
 class _Writing:
-    """Where tuples can be written in each copy, as :func:`crosswind.kernel.arrange.put_into_copies` has it."""
+    """Where tuples can be written in each copy, as :func:`crosswind.kernel.compiled.arrange.put_into_copies` has it."""
 
     def __init__(self, places: list[tuple[JoinWindow, BasicWindow]]) -> None:
         self.places = places

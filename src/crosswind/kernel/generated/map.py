@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from crosswind.kernel.emit import Emitter, Facts
+from crosswind.kernel.generated.emit import Emitter, Facts
+from crosswind.kernel.generated.source import header, leaves_at, open_arrays
 from crosswind.kernel.jit import load_source
-from crosswind.kernel.source import header, leaves_at, open_arrays
 from crosswind.plan.logic import Formula
 from crosswind.plan.physical import POINTERS_PER_COLUMN, machine_dtype
 from crosswind.query.tree import Expr

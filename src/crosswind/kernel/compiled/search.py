@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from crosswind.kernel.compiled.runtime import fetch, store, word_at
 from crosswind.kernel.jit import intrinsic, jit
-from crosswind.kernel.runtime import fetch, store, word_at
 from crosswind.loading import on_demand
 
 __all__ = [

@@ -3,7 +3,7 @@
 What a hop does with its combinations is the same for all queries, so this is compiled once.
 Combinations are the columns of a matrix of *cells*: row 0 is the mask of terms, then each
 member has four rows: number of its basic window, place in it, time, sequence number.
-:mod:`crosswind.kernel.follow` calls these functions between its searches.
+:mod:`crosswind.kernel.compiled.follow` calls these functions between its searches.
 """
 
 from __future__ import annotations

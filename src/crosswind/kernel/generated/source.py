@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from crosswind.kernel.emit import Emitter, Leaf
+from crosswind.kernel.generated.emit import Emitter, Leaf
 from crosswind.plan.physical import POINTERS_PER_COLUMN, Storage, machine_dtype, storage_of
 from crosswind.query.tree import Expr, UserFunction
 
@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import (
+from crosswind.kernel.compiled.runtime import (
     add_checked,
     ceil_long,
     fetch,

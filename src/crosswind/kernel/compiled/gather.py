@@ -24,7 +24,7 @@ _HEAD = '''"""Columns of matched tuples, fetched from their basic windows."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import fetch, store
+from crosswind.kernel.compiled.runtime import fetch, store
 
 '''
 _FIXED = """

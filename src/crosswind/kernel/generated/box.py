@@ -55,8 +55,8 @@ _HEAD = '''"""Candidates of boxes in basic windows, 32 keys at a time."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import fetch, prefetch
-from crosswind.kernel.simd import any_inside, in_range_16, in_range_32, in_range_64, lowest_bit
+from crosswind.kernel.compiled.runtime import fetch, prefetch
+from crosswind.kernel.compiled.simd import any_inside, in_range_16, in_range_32, in_range_64, lowest_bit
 '''
 
 

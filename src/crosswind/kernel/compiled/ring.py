@@ -16,8 +16,8 @@ import platform
 
 import numpy as np
 
+from crosswind.kernel.compiled.runtime import fetch, store
 from crosswind.kernel.jit import intrinsic, jit
-from crosswind.kernel.runtime import fetch, store
 from crosswind.loading import on_demand
 
 __all__ = [
@@ -403,29 +403,29 @@ def _call(letters):
 
 @intrinsic
 def call_box(typingctx, kernel, runs, params, n_runs, probe, spans, order, n_probe, work, out_w, out_i, out_j, state):
-    """Call the kernel of :mod:`crosswind.kernel.box` at address ``kernel``."""
+    """Call the kernel of :mod:`crosswind.kernel.generated.box` at address ``kernel``."""
     return _call("tfivvvitvvvv")
 
 
 @intrinsic
 def call_scan(typingctx, kernel, win, lens, n_win, probe, n_probe, out_w, out_i, out_j, state):
-    """Call the scan of :mod:`crosswind.kernel.scan` at address ``kernel``."""
+    """Call the scan of :mod:`crosswind.kernel.generated.scan` at address ``kernel``."""
     return _call("tvivivvvv")
 
 
 @intrinsic
 def call_recheck(typingctx, kernel, win, probe, out_w, out_i, out_j, count, state):
-    """Call the recheck of :mod:`crosswind.kernel.scan` at address ``kernel``."""
+    """Call the recheck of :mod:`crosswind.kernel.generated.scan` at address ``kernel``."""
     return _call("tvvvviv")
 
 
 @intrinsic
 def call_thresholds(typingctx, kernel, probe, n, outs, spans, plans, ends, f):
-    """Call the kernel of :mod:`crosswind.kernel.thresholds` at address ``kernel``."""
+    """Call the kernel of :mod:`crosswind.kernel.generated.thresholds` at address ``kernel``."""
     return _call("vivvuur")
 
 
 @intrinsic
 def call_mask(typingctx, kernel, win, probe, out_w, out_i, out_j, count, given, table, masks, state):
-    """Call the kernel of :mod:`crosswind.kernel.mask` at address ``kernel``."""
+    """Call the kernel of :mod:`crosswind.kernel.generated.mask` at address ``kernel``."""
     return _call("tvvvviivmv")

@@ -15,10 +15,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from crosswind.kernel.combine import COMBINE, combine_words
-from crosswind.kernel.crew import filled_in
+from crosswind.kernel.compiled.combine import COMBINE, combine_words
+from crosswind.kernel.compiled.crew import filled_in
+from crosswind.kernel.compiled.stand import STAND
 from crosswind.kernel.jit import load_source
-from crosswind.kernel.stand import STAND
 
 __all__ = ["ALIKE_FROM", "ColumnWords", "Op", "Outcome", "QueryWords", "follow_kernels", "follow_source"]
 
@@ -117,10 +117,10 @@ _HEAD = '''"""Routes, followed."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.ring import add_atomic, call_box, call_mask, call_recheck, call_scan, call_thresholds, masks_at
-from crosswind.kernel.ring import nanoseconds, reals_at, row_at, table_at, vector_at, words_at
-from crosswind.kernel.runtime import fetch, store
-from crosswind.kernel.search import mix_key, mix_text
+from crosswind.kernel.compiled.ring import add_atomic, call_box, call_mask, call_recheck, call_scan, call_thresholds
+from crosswind.kernel.compiled.ring import masks_at, nanoseconds, reals_at, row_at, table_at, vector_at, words_at
+from crosswind.kernel.compiled.runtime import fetch, store
+from crosswind.kernel.compiled.search import mix_key, mix_text
 '''
 
 _SOURCE = '''

@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from crosswind.kernel.crew import Message, Seat, Task, crew_source, filled_in, step_words
+from crosswind.kernel.compiled.crew import Message, Seat, Task, crew_source, filled_in, step_words
 from crosswind.kernel.jit import load_source
 
 __all__ = ["Board", "Chunk", "Signal", "Stand", "handshake_kernels"]

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from crosswind.kernel.emit import Emitter, Facts
+from crosswind.kernel.generated.emit import Emitter, Facts
+from crosswind.kernel.generated.scan import WINDOW_POSITIONS
+from crosswind.kernel.generated.source import header, leaves_at, open_arrays
 from crosswind.kernel.jit import load_source
-from crosswind.kernel.scan import WINDOW_POSITIONS
-from crosswind.kernel.source import header, leaves_at, open_arrays
 from crosswind.plan.alike import Blank, skeleton
 from crosswind.plan.bounds import may_overflow
 from crosswind.plan.logic import Atom, Formula, atoms_of, conjuncts

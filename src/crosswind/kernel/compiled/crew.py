@@ -106,10 +106,10 @@ _SOURCE = '''"""The loop of a worker."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.ring import call_box, call_recheck, call_scan, event_init, load_acquire, move
-from crosswind.kernel.ring import nanoseconds, pop, push, reals_at, rest, store_release, table_at, usleep, vector_at
-from crosswind.kernel.ring import wake
-from crosswind.kernel.runtime import fetch
+from crosswind.kernel.compiled.ring import call_box, call_recheck, call_scan, event_init, load_acquire, move
+from crosswind.kernel.compiled.ring import nanoseconds, pop, push, reals_at, rest, store_release, table_at
+from crosswind.kernel.compiled.ring import usleep, vector_at, wake
+from crosswind.kernel.compiled.runtime import fetch
 
 
 @jit()

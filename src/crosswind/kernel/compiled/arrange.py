@@ -39,8 +39,8 @@ _SOURCE = '''"""Cells, hashes and counting sort."""
 import numpy as np
 
 from crosswind.kernel.jit import jit
-from crosswind.kernel.runtime import fetch, store
-from crosswind.kernel.search import mix_key, mix_text
+from crosswind.kernel.compiled.runtime import fetch, store
+from crosswind.kernel.compiled.search import mix_key, mix_text
 
 
 @jit()

@@ -4,7 +4,7 @@ Both are generated from a condition over slots. The scan walks basic windows giv
 table of pointers (CellJoin §4.2: the address of a basic window is all that is handed
 over) and writes matches ``<basic window, i, j>`` (§4.3) into bounded buffers; when they
 are full it returns and goes on from there at the next call. It is for conditions that
-have no box; where there is one, candidates come from :mod:`crosswind.kernel.box`, and
+have no box; where there is one, candidates come from :mod:`crosswind.kernel.generated.box`, and
 the recheck keeps those that the rest of the condition allows.
 """
 
@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from crosswind.kernel.emit import Emitter, Facts
+from crosswind.kernel.generated.emit import Emitter, Facts
+from crosswind.kernel.generated.source import ask_ahead, header, leaves_at, open_arrays
 from crosswind.kernel.jit import load_source
-from crosswind.kernel.source import ask_ahead, header, leaves_at, open_arrays
 from crosswind.plan.lanes import is_vectorised
 from crosswind.plan.logic import Formula, atoms_of, conjuncts
 from crosswind.plan.physical import POINTERS_PER_COLUMN

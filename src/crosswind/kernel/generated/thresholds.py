@@ -18,9 +18,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.kernel.emit import Emitter, Facts
+from crosswind.kernel.generated.emit import Emitter, Facts
+from crosswind.kernel.generated.source import header, leaves_at, open_arrays
 from crosswind.kernel.jit import load_source
-from crosswind.kernel.source import header, leaves_at, open_arrays
 from crosswind.plan.bounds import may_overflow
 from crosswind.plan.box import Condition, Dimension
 from crosswind.plan.keys import first_and_last
@@ -38,8 +38,8 @@ OUT_DIMENSION = 4
 
 _SIGNATURE = '"int64(int64[::1], int64, int64[::1], int64[::1], uint64[:, ::1], uint64[:, ::1], float64[::1])"'
 _IMPORTS = [
-    "from crosswind.kernel.search import box_ends, end_of, float32_of_key, float64_of_key, mix_key, reach, search_on",
-    "from crosswind.kernel.search import start, stored_key, whole_box",
+    "from crosswind.kernel.compiled.search import box_ends, end_of, float32_of_key, float64_of_key, mix_key",
+    "from crosswind.kernel.compiled.search import reach, search_on, start, stored_key, whole_box",
 ]
 _WHOLE = (Kind.INT, Kind.DATE, Kind.TIMESTAMP, Kind.DURATION)
 _Placed = tuple[int, Dimension, Condition]

@@ -1,0 +1,1 @@
+"""Kernels that depend on the query: writers of their source."""
