@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crosswind.engine.spans import Limits, Spans, Turn, reach
-from crosswind.kernel.compiled.follow import follow_kernels
+from crosswind.kernel.compiled.combine import bound, group, in_limits
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.window.vector import address
 from tests import seeds
@@ -42,7 +42,7 @@ def test_bounds_are_those_of_any_two_members(seed: int):
     spec, ends = reach(spans, 3, tuple(range(members))), np.zeros((4, 9), dtype=np.int64)
     for k in range(9):
         turn = address(UNORDERED.words)
-        follow_kernels().bound(address(cells), 9, k, address(spec), turn, address(ends), 9, k)
+        bound(address(cells), 9, k, address(spec), turn, address(ends), 9, k)
         known = [int(cells[4 * m + 3, k]) for m in range(members)]
         target = spans.age(3)
         low = INT64_MIN if target is None else max(INT64_MIN, max(known) - target)
@@ -78,7 +78,7 @@ def test_terms_whose_windows_are_too_short_lose_their_bit(seed: int):
         split = rng.randint(1, members - 1)  # of two combinations, put together
         rest = np.ascontiguousarray(cells[[0, *range(1 + 4 * split, 1 + 4 * members)]])
         both = (address(cells), 12, k, split, address(rest), 12, k)
-        left = follow_kernels().in_limits(7, *both, members, address(limits.words), turn)
+        left = in_limits(7, *both, members, address(limits.words), turn)
         assert left == wanted, f"seed {seed}, combination {k}: {known}"
 
 
@@ -90,7 +90,7 @@ def test_groups_differ_by_one_number(row: int):
     cells[row] = range(count)
     table = np.empty(512, dtype=np.int64)
     want, group_of, order, starts = (np.arange(count + 1, dtype=np.int64) for _ in range(4))
-    groups = follow_kernels().group(cells, want, count, np.array([0]), count, table, group_of, order, starts)
+    groups = group(cells, want, count, np.array([0]), count, table, group_of, order, starts)
     assert groups == count
 
 
@@ -107,7 +107,7 @@ def test_groups_have_the_same_members(seed: int):
         key = tuple(int(cells[4 * m + row, c]) for m in chosen for row in (1, 2))
         naive.setdefault(key, []).append(k)
     most = rng.choice([count, len(naive), len(naive) - 1])
-    groups = follow_kernels().group(cells, want, count, chosen, most, table, group_of, order, starts)
+    groups = group(cells, want, count, chosen, most, table, group_of, order, starts)
     if most < len(naive):
         assert groups == 0
         return

@@ -13,9 +13,8 @@ from crosswind.engine import standing
 from crosswind.engine.result import Materialiser
 from crosswind.io.message import Form
 from crosswind.kernel.compiled.arrange import hash_keys, link_tuples
-from crosswind.kernel.compiled.follow import Op as Words
-from crosswind.kernel.compiled.follow import follow_kernels
 from crosswind.kernel.compiled.gather import fill_messages
+from crosswind.kernel.compiled.stand import item_of, place_in
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.links import Linking
@@ -91,7 +90,7 @@ def test_kept_pairs_are_those_that_would_be_found(seed: int):
             for name in tables:
                 row = tables[name].slice(at, 1).set_column(0, "ts", pa.array([at]))
                 found.append(join.push(name, row))
-                used += bool(stand_of(join).words[Words.BITS])
+                used += bool(stand_of(join).record["bits"])
             if at == 110:  # what comes back from a snapshot has met before: pairs are not known until it is gone
                 state = join.snapshot()
                 join.close()
@@ -112,10 +111,10 @@ def test_pairs_of_what_was_taken_back_are_forgotten():
         join.push("S", {"ts": [2], "d": [1], "e": [9]})
         join.push("R", {"ts": [1], "a": [1], "b": [0], "c": [9]})
         join.push("R", {"ts": [9], "a": [0], "b": [0], "c": [0]})
-        assert stand_of(join)._pairs.words[2] == 0
+        assert stand_of(join)._pairs.record["count"] == 0
         with pytest.warns(cw.OverflowWarning, match="stream 'S': a tuple at time 2"):  # S has found R by then
             join.push("T", {"ts": [5], "f": [0], "g": [0]})
-        assert stand_of(join)._pairs.words[2] == 0
+        assert stand_of(join)._pairs.record["count"] == 0
         assert join.stats.rejected == {"R": 0, "S": 1, "T": 0}
 
 
@@ -130,14 +129,13 @@ def test_pairs_are_forgotten_when_one_of_their_tuples_is_gone(monkeypatch: pytes
     monkeypatch.setattr(standing, "PAIRS_ROOM", 4)
     pairs = standing.Pairs((0, 1), [-1, -1])
     pairs._matrix[:] = [[1, 2, 3, 4], [0, 1, 1, 2], [5, 4, 5, 6]]
-    pairs.words[2] = 4
+    pairs.record["count"] = 4
     pairs.tidy((1, 5), [9, 9])
-    assert pairs._matrix[:, : pairs.words[2]].tolist() == [[3, 4], [1, 2], [5, 6]]
+    assert pairs._matrix[:, : pairs.record["count"]].tolist() == [[3, 4], [1, 2], [5, 6]]
 
 
 def test_a_number_is_found_where_it_is_or_not_at_all():
     """Two basic windows; in the second one numbers were left out, and before each are those of tuples that are gone."""
-    kernels = follow_kernels()
     held = np.array([8, 9, 10, 11, 12, 3, 20, 21, 24, 25], dtype=np.int64)
     starts = np.zeros(2, dtype=np.int64)
     windows = [(10, 3), (20, 4)]
@@ -147,8 +145,8 @@ def test_a_number_is_found_where_it_is_or_not_at_all():
         runs[k] = count, address(starts), at
     known = {10: (0, 0), 11: (0, 1), 12: (0, 2), 20: (1, 0), 21: (1, 1), 24: (1, 2), 25: (1, 3)}
     for number in range(30):
-        w = kernels.item_of(address(runs), 24, 2, number)
-        place = kernels.place_in(address(runs) + 24 * w, number) if w >= 0 else -1
+        w = item_of(address(runs), 24, 2, number)
+        place = place_in(address(runs) + 24 * w, number) if w >= 0 else -1
         assert ((w, place) if place >= 0 else None) == known.get(number), number
 
 

@@ -385,8 +385,8 @@ ENTRIES = [
     Mutant(
         "depth-inclusive",
         "compiled/combine.py",
-        "place = places_below(sizes, fetch(table, 1, np.int64), depth)",
-        "place = places_up_to(sizes, fetch(table, 1, np.int64), depth)",
+        "place = places_below(known.sizes, known.length, depth)",
+        "place = places_up_to(known.sizes, known.length, depth)",
         "a query whose window is just long enough loses its pair",
         f"{COMBINE} {MANY}",
     ),
@@ -401,8 +401,8 @@ ENTRIES = [
     Mutant(
         "groups-by-place",
         "compiled/combine.py",
-        "cells[1 + 4 * m, j] != cells[1 + 4 * m, k] or cells",
-        "cells",
+        "if cells[window, j] != cells[window, k] or cells[place, j] != cells[place, k]:",
+        "if cells[place, j] != cells[place, k]:",
         "combinations with members of different basic windows are taken for the same",
         f"{COMBINE} test_multiway.py",
     ),

@@ -16,8 +16,8 @@ from crosswind.engine.parallel.policy import FirstWindow
 from crosswind.engine.result import Part
 from crosswind.engine.spans import Turn
 from crosswind.engine.standing import Keep, Pairs, Stand
-from crosswind.kernel.compiled.follow import Op as Words
-from crosswind.kernel.compiled.follow import Outcome, follow_kernels
+from crosswind.kernel.compiled.follow import follow
+from crosswind.kernel.records import FOLLOW_FAULTED, FOLLOW_FULL, FOLLOW_SHORT
 from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.replicas import Joint
@@ -120,7 +120,7 @@ class Journey:
         self._cursors = np.zeros(max(1, len(roots)), dtype=np.int64)
         self._place, self._clock = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
         self._clock_at, self._cursors_at = address(self._clock), address(self._cursors)
-        self._kernel = follow_kernels().follow
+        self._kernel = follow.compiled
         self.cancelled = False
         self.busy_s = 0.0
         self.pace_s = 0.0
@@ -269,11 +269,11 @@ class Journey:
     def _go_on(self, outcome: int, block: Block) -> Iterator[int]:
         """Make it possible to go on from where the loop stopped; yield queries of whose results rows should be made."""
         at = int(self._place[0])
-        if outcome == Outcome.FAULTED:
+        if outcome == FOLLOW_FAULTED:
             raise self._search_at(at).fault()
-        if outcome == Outcome.SHORT:
+        if outcome == FOLLOW_SHORT:
             self._search_at(at).widen()
-        elif outcome == Outcome.FULL:
+        elif outcome == FOLLOW_FULL:
             yield from self._make_room(self._at[at], block)
 
     def settle(self, block: Block) -> None:
@@ -293,7 +293,7 @@ class Journey:
     @property
     def made(self) -> int:
         """Combinations that were made so far, whether or not they became results."""
-        return sum(int(op.words[Words.MADE]) for op in self._ops)
+        return sum(int(op.record["made"]) for op in self._ops)
 
     def shares(self, count: int) -> list[Share]:
         """Return ``count`` shares of the windows that are searched first."""

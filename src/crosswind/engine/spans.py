@@ -73,7 +73,7 @@ def spans_of(entry: PlannedQuery, axis: TimeAxis, since: int = INT64_MIN) -> Spa
 
 
 class Turn:
-    """What is being joined in the order just now (see :data:`crosswind.kernel.compiled.combine.TURN_HEAD`).
+    """What is being joined in the order just now (see :data:`crosswind.kernel.records.TURN`).
 
     ``released`` is None where there is no order: there are no ROWS windows.
     """

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crosswind.engine.ops import Home, Op
-from crosswind.kernel.compiled.follow import Op as Words
+from crosswind.kernel.records import KEEP, OP, PAIRS, STAND, new_record, word_of
 from crosswind.window.vector import address
 
 __all__ = ["PAIRS_MOST", "PAIRS_ROOM", "Keep", "Pairs", "Stand"]
@@ -23,13 +23,15 @@ PAIRS_ROOM = 256
 PAIRS_MOST = 1 << 16
 """Pairs that are kept at most; where there are more, it is no loss to look for them again."""
 
+_BITS = word_of(OP, "bits")
+
 
 class Pairs:
     """Pairs of tuples of two units: the terms they belong to, and their sequence numbers."""
 
     def __init__(self, units: tuple[int, int], newest: Sequence[int]) -> None:
         self.units = units
-        self.words = np.zeros(4, dtype=np.int64)
+        self.words, self.record = new_record(PAIRS)
         self.at = address(self.words)
         self._make_room(PAIRS_ROOM)
         self._tidy_from = PAIRS_ROOM
@@ -37,7 +39,7 @@ class Pairs:
 
     def start(self, newest: Sequence[int]) -> None:
         """Begin anew: with pairs of tuples that come after the ``newest`` of each unit."""
-        self.words[2] = 0
+        self.record["count"] = 0
         self._since = tuple(newest[unit] + 1 for unit in self.units)
         self._is_whole = True
 
@@ -47,40 +49,40 @@ class Pairs:
 
     def grow(self) -> None:
         """Make more room; where there are too many, forget them all."""
-        matrix, count = self._matrix, int(self.words[2])
+        matrix, count = self._matrix, int(self.record["count"])
         if self._matrix.shape[1] >= PAIRS_MOST:
             self._is_whole = False
-            self.words[2] = 0
+            self.record["count"] = 0
             return
         self._make_room(4 * matrix.shape[1])
         self._matrix[:, :count] = matrix[:, :count]
-        self.words[2] = count
+        self.record["count"] = count
 
     def tidy(self, oldest: tuple[int, int], newest: Sequence[int]) -> None:
         """Forget pairs of tuples that are gone."""
-        count = int(self.words[2])
+        count = int(self.record["count"])
         if not self._is_whole:
             self.start(newest)
         elif count >= self._tidy_from:
             known = self._matrix[:, :count]
             left = known[:, (known[1] >= oldest[0]) & (known[2] >= oldest[1])]
             self._matrix[:, : left.shape[1]] = left
-            self.words[2] = left.shape[1]
+            self.record["count"] = left.shape[1]
             self._tidy_from = 2 * left.shape[1] + PAIRS_ROOM
 
     def _make_room(self, room: int) -> None:
         self._matrix = np.zeros((3, room), dtype=np.int64)
-        self.words[:2] = (address(self._matrix), room)
+        self.record["at"], self.record["room"] = address(self._matrix), room
 
 
 class Keep(Op):
     """Notes pairs among the combinations of ``entry``."""
 
     def __init__(self, entry: Op, bits: int, pairs: Pairs) -> None:
-        super().__init__(Words.KEEP, entry.units, entry.homes, 0)
-        words = self.words
-        words[Words.INPUT], words[Words.BITS], words[Words.QUERY] = entry.at, bits, pairs.at
-        words[Words.FIRST], words[Words.LAST] = (entry.units.index(unit) for unit in pairs.units)
+        super().__init__(KEEP, entry.units, entry.homes, 0)
+        record = self.record
+        record["input"], record["bits"], record["pairs"] = entry.at, bits, pairs.at
+        record["first"], record["last"] = (entry.units.index(unit) for unit in pairs.units)
         self.pairs = pairs
 
 
@@ -88,29 +90,29 @@ class Stand(Op):
     """Pairs that have been noted, in the place of ``instead``: all that waits in a window, looking for partners."""
 
     def __init__(self, instead: Op, homes: tuple[Home, Home], bits: int) -> None:
-        super().__init__(Words.STAND, (homes[0].unit, homes[1].unit), homes, instead.room)
-        self.bits, self._instead, self._instead_bits = bits, instead, int(instead.words[Words.BITS])
+        super().__init__(STAND, (homes[0].unit, homes[1].unit), homes, instead.room)
+        self.bits, self._instead, self._instead_bits = bits, instead, int(instead.record["bits"])
         self._pairs: Pairs | None = None
 
     def take(self, pairs: Pairs) -> None:
         """Use ``pairs`` from now on."""
         self._pairs = pairs
-        self.words[Words.QUERY] = pairs.at
+        self.record["pairs"] = pairs.at
 
     def attune(self, changed: set[Home]) -> None:
         """Write down what has changed about the windows."""
         if self.homes[0] in changed:
             self._take_window(self.homes[0])
-        residents, words = self.homes[1].residents, self.words
+        residents, record = self.homes[1].residents, self.record
         if self.homes[1] in changed and residents is not None:
-            words[Words.ITEMS_2] = len(residents.items)
-            words[Words.RUNS_2], words[Words.RUN_COLUMNS_2] = address(residents.runs), residents.runs.shape[1]
+            record["items_2"] = len(residents.items)
+            record["runs_2"], record["run_columns_2"] = address(residents.runs), residents.runs.shape[1]
 
     def choose(self) -> None:
         """Take pairs from here if they are all known, else let them be looked for."""
         ready = self._pairs is not None and self._pairs.is_whole((oldest_in(self.homes[0]), oldest_in(self.homes[1])))
-        self.words[Words.BITS] = self.bits if ready else 0
-        self._instead.words[Words.BITS] = 0 if ready else self._instead_bits
+        self.words[_BITS] = self.bits if ready else 0
+        self._instead.words[_BITS] = 0 if ready else self._instead_bits
 
     def tidy(self, newest: Sequence[int]) -> None:
         """Forget what is gone."""

@@ -1,4 +1,4 @@
-"""Combinations on their way along a route: bounds, limits, groups and products, compiled.
+"""Combinations on their way along a route: bounds, limits, groups and products.
 
 What a hop does with its combinations is the same for all queries, so this is compiled once.
 Combinations are the columns of a matrix of *cells*: row 0 is the mask of terms, then each
@@ -8,26 +8,54 @@ member has four rows: number of its basic window, place in it, time, sequence nu
 
 from __future__ import annotations
 
-__all__ = ["BOUND_HEAD", "BOUND_MEMBER", "COMBINE", "LIMIT_HEAD", "TURN_HEAD", "combine_words"]
+import numpy as np
 
-TURN_HEAD = 2
-"""Words that say what is being joined in the order, before those of the units: whether anything is (there
-are ROWS windows), and how many units there are. Then two a unit: the number of the first of its tuples that
-are being joined (-1: none are), and how many; then for any two units where it is written how many tuples of the
-second come before each of those of the first."""
+from crosswind.kernel.compiled.ring import record_at
+from crosswind.kernel.compiled.runtime import fetch, store
+from crosswind.kernel.jit import jit
+from crosswind.kernel.records import (
+    BOUND,
+    BOUND_BYTES,
+    BOUND_MEMBER,
+    BOUND_MEMBER_BYTES,
+    LIMIT_TABLE,
+    LIMIT_TABLE_BYTES,
+    LIMITS,
+    LIMITS_BYTES,
+    MEMBER_ROWS,
+    NUMBER_ROW,
+    PLACE_ROW,
+    TIME_ROW,
+    TURN,
+    TURN_BYTES,
+    TURN_UNIT,
+    TURN_UNIT_BYTES,
+    WINDOW_ROW,
+)
 
-BOUND_HEAD = 6
-"""Words that say what may be met in a window, before those of the members: how many members
-there are, greatest age, since when, how many tuples wait, the unit, whether sequence numbers matter."""
+__all__ = [
+    "LEAST",
+    "MOST",
+    "base_of",
+    "before_in",
+    "bound",
+    "copy_rows",
+    "count_table",
+    "cut_by",
+    "group",
+    "in_limits",
+    "is_limited",
+    "is_limited_by_time",
+    "is_ordered",
+    "loosen",
+    "places_below",
+    "places_up_to",
+    "same",
+    "spread",
+    "within",
+    "word_of_member",
+]
 
-BOUND_MEMBER = 3
-"""Words a member: greatest age, how many wait, its unit."""
-
-LIMIT_HEAD = 5
-"""Words that say whose windows are long enough, before the units of the members and the tables: how many tables
-there are by age, and by count; then the table of beginnings, which is length (0: none), sizes, bits."""
-
-COMBINE = '''
 LEAST = np.int64(-9223372036854775808)
 MOST = np.int64(9223372036854775807)
 
@@ -54,14 +82,20 @@ def places_below(address, length, value):
 @jit()
 def base_of(turn, unit):
     """Return the number of the first tuple of ``unit`` that is being joined; -1: none is."""
-    return fetch(turn, {TURN_HEAD} + 2 * unit, np.int64)
+    return record_at(turn + TURN_BYTES + TURN_UNIT_BYTES * unit, TURN_UNIT).base
 
 
 @jit()
 def before_in(turn, unit, other):
     """Return where it says how many tuples of ``other`` come before those of ``unit`` that are being joined."""
-    units = fetch(turn, 1, np.int64)
-    return fetch(turn, {TURN_HEAD} + 2 * units + units * unit + other, np.int64)
+    units = record_at(turn, TURN).units
+    return fetch(turn + TURN_BYTES + TURN_UNIT_BYTES * units, units * unit + other, np.int64)
+
+
+@jit()
+def is_ordered(turn):
+    """Whether tuples are joined in the order of their sequence numbers: there are ROWS windows."""
+    return record_at(turn, TURN).ordered != 0
 
 
 @jit()
@@ -70,11 +104,12 @@ def bound(cells, room, k, spec, turn, out, out_room, at):
 
     ``cells`` and ``out`` are addresses; rows are ``room`` and ``out_room`` words long.
     """
-    members, age, since = fetch(spec, 0, np.int64), fetch(spec, 1, np.int64), fetch(spec, 2, np.int64)
+    reach = record_at(spec, BOUND)
+    members, age, since = reach.members, reach.age, reach.since
     latest, high = LEAST, MOST
     for m in range(members):
-        t = fetch(cells, room * (3 + 4 * m) + k, np.int64)
-        wait = fetch(spec, {BOUND_HEAD} + {BOUND_MEMBER} * m, np.int64)
+        t = fetch(cells, room * (TIME_ROW + MEMBER_ROWS * m) + k, np.int64)
+        wait = record_at(spec + BOUND_BYTES + BOUND_MEMBER_BYTES * m, BOUND_MEMBER).age
         latest = max(latest, t)
         if wait >= 0:
             high = min(high, min(t, MOST - wait) + wait)
@@ -83,40 +118,41 @@ def bound(cells, room, k, spec, turn, out, out_room, at):
         low = max(low, min(since, MOST - 1) + 1)
     store(out, at, low)
     store(out, out_room + at, high)
-    if fetch(spec, 5, np.int64) == 0 or fetch(turn, 0, np.int64) == 0:
+    if reach.counted == 0 or not is_ordered(turn):
         return
     first, last = LEAST, MOST
-    count, target = fetch(spec, 3, np.int64), fetch(spec, 4, np.int64)
+    count, target = reach.count, reach.target
     begun = base_of(turn, target)
     for m in range(members):
-        word, own = {BOUND_HEAD} + {BOUND_MEMBER} * m, fetch(cells, room * (4 + 4 * m) + k, np.int64)
-        wait, unit = fetch(spec, word + 1, np.int64), fetch(spec, word + 2, np.int64)
+        own = fetch(cells, room * (NUMBER_ROW + MEMBER_ROWS * m) + k, np.int64)
+        member = record_at(spec + BOUND_BYTES + BOUND_MEMBER_BYTES * m, BOUND_MEMBER)
+        wait, unit = member.count, member.unit
         base = base_of(turn, unit)
         if count >= 0 and base >= 0 and own >= base:
             first = max(first, fetch(before_in(turn, unit, target), own - base, np.int64) - count)
         if begun >= 0 and wait >= 0:
-            size = fetch(turn, {TURN_HEAD} + 2 * target + 1, np.int64)
+            size = record_at(turn + TURN_BYTES + TURN_UNIT_BYTES * target, TURN_UNIT).size
             last = min(last, begun + places_up_to(before_in(turn, target, unit), size, own + wait) - 1)
     store(out, 2 * out_room + at, first)
     store(out, 3 * out_room + at, last)
 
 
 @jit()
-def word_of(a, a_room, j, split, b, b_room, k, m, row):
+def word_of_member(a, a_room, j, split, b, b_room, k, m, row):
     """Return a word of member ``m`` of combination ``j`` of ``a``, or ``k`` of ``b`` for those from ``split`` on."""
     if m < split:
-        return fetch(a, a_room * (row + 4 * m) + j, np.int64)
-    return fetch(b, b_room * (row + 4 * (m - split)) + k, np.int64)
+        return fetch(a, a_room * (row + MEMBER_ROWS * m) + j, np.int64)
+    return fetch(b, b_room * (row + MEMBER_ROWS * (m - split)) + k, np.int64)
 
 
 @jit()
 def cut_by(table, depth, mask):
     """Return a mask without the terms whose size in the table is less than ``depth``."""
-    sizes = fetch(table, 2, np.int64)
-    if depth <= fetch(sizes, 0, np.int64):
+    known = record_at(table, LIMIT_TABLE)
+    if depth <= fetch(known.sizes, 0, np.int64):
         return mask
-    place = places_below(sizes, fetch(table, 1, np.int64), depth)
-    return mask & fetch(fetch(table, 3, np.int64), place, np.int64)
+    place = places_below(known.sizes, known.length, depth)
+    return mask & fetch(known.bits, place, np.int64)
 
 
 @jit()
@@ -127,37 +163,38 @@ def in_limits(mask, a, a_room, j, split, b, b_room, k, members, limits, turn):
     members are those of combination ``j`` of ``a``, the others those of ``k`` of ``b``. How members of one and the same
     have come one after the other has been looked at before.
     """
-    by_age, by_count, since = fetch(limits, 0, np.int64), fetch(limits, 1, np.int64), fetch(limits, 2, np.int64)
-    tables = limits + 8 * ({LIMIT_HEAD} + members)
+    known = record_at(limits, LIMITS)
+    by_age, by_count, since = known.by_age, known.by_count, known.since_length
+    units, tables = limits + LIMITS_BYTES, limits + LIMITS_BYTES + 8 * members
     if by_age != 0 or since != 0:
         latest, earliest = LEAST, MOST
         for m in range(members):
-            t = word_of(a, a_room, j, split, b, b_room, k, m, 3)
+            t = word_of_member(a, a_room, j, split, b, b_room, k, m, TIME_ROW)
             latest, earliest = max(latest, t), min(earliest, t)
         for q in range(by_age):
-            table = tables + 32 * q
-            t = word_of(a, a_room, j, split, b, b_room, k, fetch(table, 0, np.int64), 3)
+            table = tables + LIMIT_TABLE_BYTES * q
+            t = word_of_member(a, a_room, j, split, b, b_room, k, record_at(table, LIMIT_TABLE).member, TIME_ROW)
             apart = np.uint64(latest) - np.uint64(t)
             mask = cut_by(table, np.int64(apart) if apart <= np.uint64(MOST) else MOST, mask)
         if since != 0:
             begin = 1 - max(earliest, LEAST + 2)
-            place = places_below(fetch(limits, 3, np.int64), since, begin)
-            mask &= fetch(fetch(limits, 4, np.int64), place, np.int64)
-    if by_count != 0 and fetch(turn, 0, np.int64) != 0:
+            place = places_below(known.since_sizes, since, begin)
+            mask &= fetch(known.since_bits, place, np.int64)
+    if by_count != 0 and is_ordered(turn):
         for m in range(members):
-            unit = fetch(limits, {LIMIT_HEAD} + m, np.int64)
+            unit = fetch(units, m, np.int64)
             base = base_of(turn, unit)
             if base < 0:
                 continue
-            place = word_of(a, a_room, j, split, b, b_room, k, m, 4) - base
+            place = word_of_member(a, a_room, j, split, b, b_room, k, m, NUMBER_ROW) - base
             if place < 0:
                 continue
             for q in range(by_age, by_age + by_count):
-                table = tables + 32 * q
-                mine = fetch(table, 0, np.int64)
+                table = tables + LIMIT_TABLE_BYTES * q
+                mine = record_at(table, LIMIT_TABLE).member
                 if (m < split) != (mine < split):
-                    own = word_of(a, a_room, j, split, b, b_room, k, mine, 4)
-                    counted = fetch(limits, {LIMIT_HEAD} + mine, np.int64)
+                    own = word_of_member(a, a_room, j, split, b, b_room, k, mine, NUMBER_ROW)
+                    counted = fetch(units, mine, np.int64)
                     depth = fetch(before_in(turn, unit, counted), place, np.int64) - own
                     mask = cut_by(table, depth, mask)
     return mask
@@ -166,10 +203,10 @@ def in_limits(mask, a, a_room, j, split, b, b_room, k, members, limits, turn):
 @jit()
 def count_table(limits, members, mine):
     """Return where the table of counts of member ``mine`` is; 0: they do not differ."""
-    by_age, by_count = fetch(limits, 0, np.int64), fetch(limits, 1, np.int64)
-    for q in range(by_age, by_age + by_count):
-        table = limits + 8 * ({LIMIT_HEAD} + members) + 32 * q
-        if fetch(table, 0, np.int64) == mine:
+    known = record_at(limits, LIMITS)
+    for q in range(known.by_age, known.by_age + known.by_count):
+        table = limits + LIMITS_BYTES + 8 * members + LIMIT_TABLE_BYTES * q
+        if record_at(table, LIMIT_TABLE).member == mine:
             return table
     return np.int64(0)
 
@@ -177,19 +214,21 @@ def count_table(limits, members, mine):
 @jit()
 def is_limited(limits):
     """Whether windows differ between terms at all."""
-    return fetch(limits, 0, np.int64) != 0 or fetch(limits, 1, np.int64) != 0 or fetch(limits, 2, np.int64) != 0
+    known = record_at(limits, LIMITS)
+    return known.by_age != 0 or known.by_count != 0 or known.since_length != 0
 
 
 @jit()
 def is_limited_by_time(limits):
     """Whether it takes times to find out whose windows are long enough."""
-    return fetch(limits, 0, np.int64) != 0 or fetch(limits, 2, np.int64) != 0
+    known = record_at(limits, LIMITS)
+    return known.by_age != 0 or known.since_length != 0
 
 
 @jit()
 def copy_rows(source, room, chosen, count, members, target, target_room):
     """Copy the members of the chosen combinations, row by row."""
-    for row in range(1, 4 * members + 1):
+    for row in range(1, MEMBER_ROWS * members + 1):
         from_at, to_at = source + 8 * room * row, target + 8 * target_room * row
         for n in range(count):
             store(to_at, n, fetch(from_at, fetch(chosen, n, np.int64), np.int64))
@@ -199,7 +238,8 @@ def copy_rows(source, room, chosen, count, members, target, target_room):
 def same(cells, chosen, j, k):
     """Whether two combinations have the same members of the chosen ones."""
     for m in chosen:
-        if cells[1 + 4 * m, j] != cells[1 + 4 * m, k] or cells[2 + 4 * m, j] != cells[2 + 4 * m, k]:
+        window, place = WINDOW_ROW + MEMBER_ROWS * m, PLACE_ROW + MEMBER_ROWS * m
+        if cells[window, j] != cells[window, k] or cells[place, j] != cells[place, k]:
             return False
     return True
 
@@ -217,8 +257,8 @@ def group(cells, want, count, chosen, most, table, group_of, order, starts):
     for k in range(count):
         h = np.uint64(0)
         for m in chosen:
-            h = (h ^ np.uint64(cells[2 + 4 * m, want[k]])) * np.uint64(0x9E3779B97F4A7C15)
-            h = (h ^ np.uint64(cells[1 + 4 * m, want[k]])) * np.uint64(0xBF58476D1CE4E5B9)
+            h = (h ^ np.uint64(cells[PLACE_ROW + MEMBER_ROWS * m, want[k]])) * np.uint64(0x9E3779B97F4A7C15)
+            h = (h ^ np.uint64(cells[WINDOW_ROW + MEMBER_ROWS * m, want[k]])) * np.uint64(0xBF58476D1CE4E5B9)
         slot = np.int64(h >> np.uint64(32)) & last
         while table[slot] >= 0 and not same(cells, chosen, want[order[table[slot]]], want[k]):
             slot = (slot + 1) & last
@@ -267,30 +307,19 @@ def within(bounds, room, k, t, number, counted):
 def spread(groups, which, rows, found, order, starts, bounds, bounds_room, counted, runs, op, out_w, out_i, out_j):
     """Give what groups have found to their members, as much as there is room for."""
     room, done = out_w.shape[0], 0
-    k, within_group = op[{NEXT}], op[{NEXT_2}]
+    k, within_group = op.next, op.next_2
     while k < found:
         g, w, i = groups[k], which[k], rows[k]
         t = fetch(runs[w, 1], i, np.int64)
         number = fetch(runs[w, 2], i, np.int64) if counted else np.int64(0)
         for place in range(starts[g] + within_group, starts[g + 1]):
             if done == room:
-                op[{NEXT}], op[{NEXT_2}] = k, place - starts[g]
+                op.next, op.next_2 = k, place - starts[g]
                 return done
             if within(bounds, bounds_room, order[place], t, number, counted):
                 out_w[done], out_i[done], out_j[done] = w, i, order[place]
                 done += 1
         within_group = 0
         k += 1
-    op[{NEXT}], op[{NEXT_2}] = k, 0
+    op.next, op.next_2 = k, 0
     return done
-'''
-
-
-def combine_words() -> dict[str, int]:
-    """Return the words that the source needs filled in."""
-    return {
-        "TURN_HEAD": TURN_HEAD,
-        "BOUND_HEAD": BOUND_HEAD,
-        "BOUND_MEMBER": BOUND_MEMBER,
-        "LIMIT_HEAD": LIMIT_HEAD,
-    }

@@ -39,6 +39,7 @@ __all__ = [
     "pop",
     "push",
     "reals_at",
+    "record_at",
     "rest",
     "row_at",
     "store_release",
@@ -326,6 +327,17 @@ def vector_at(typingctx, address, count):
         return _array_at(context, builder, of, args[0], [args[1]])
 
     return of(types.int64, types.int64), codegen
+
+
+@intrinsic
+def record_at(typingctx, address, dtype):
+    """Return the record at ``address``: its fields are read and written where they are."""
+    of = dtype.dtype
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(of))
+
+    return of(types.int64, dtype), codegen
 
 
 @intrinsic

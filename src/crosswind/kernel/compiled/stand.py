@@ -1,4 +1,4 @@
-"""Pairs that stand, compiled: noting them, and taking them from where they were noted.
+"""Pairs that stand: noting them, and taking them from where they were noted.
 
 :mod:`crosswind.kernel.compiled.follow` calls these functions for its ops *keep* and *stand*;
 :mod:`crosswind.engine.standing` says what they are for.
@@ -6,22 +6,29 @@
 
 from __future__ import annotations
 
-__all__ = ["STAND"]
+import numpy as np
 
-STAND = '''
+from crosswind.kernel.compiled.combine import places_up_to
+from crosswind.kernel.compiled.ring import record_at
+from crosswind.kernel.compiled.runtime import fetch, store
+from crosswind.kernel.jit import jit
+from crosswind.kernel.records import MEMBER_ROWS, NUMBER_ROW, OP, PAIRS, PLACE_ROW, TIME_ROW, WINDOW_ROW
 
-# -- pairs that stand --------------------------------------------------------
+__all__ = ["advance_stand", "item_of", "keep_pairs", "place_in"]
 
 
 @jit()
 def keep_pairs(op):
     """Note pairs; False: there is no room."""
-    entry, pairs = vector_at(op[{INPUT}], {WORDS}), vector_at(op[{QUERY}], 3)
-    cells, room, bits = entry[{CELLS}], entry[{ROOM}], op[{BITS}]
-    first, second = cells + 8 * room * (4 + 4 * op[{FIRST}]), cells + 8 * room * (4 + 4 * op[{LAST}])
-    known, size, count = pairs[0], pairs[1], pairs[2]
-    k = op[{NEXT}]
-    while k < entry[{COUNT}]:
+    entry, pairs = record_at(op.input, OP), record_at(op.pairs, PAIRS)
+    cells, room, bits = entry.cells, entry.room, op.bits
+    first, second = (
+        cells + 8 * room * (NUMBER_ROW + MEMBER_ROWS * op.first),
+        cells + 8 * room * (NUMBER_ROW + MEMBER_ROWS * op.last),
+    )
+    known, size, count = pairs.at, pairs.room, pairs.count
+    k = op.next
+    while k < entry.count:
         mask = fetch(cells, k, np.int64) & bits
         if mask != 0:
             if count == size:
@@ -31,9 +38,9 @@ def keep_pairs(op):
             store(known, 2 * size + count, fetch(second, k, np.int64))
             count += 1
         k += 1
-    pairs[2] = count
-    op[{NEXT}] = k
-    return k >= entry[{COUNT}]
+    pairs.count = count
+    op.next = k
+    return k >= entry.count
 
 
 @jit()
@@ -58,33 +65,32 @@ def place_in(run, number):
 @jit()
 def advance_stand(op):
     """Take the next pairs of tuples that still wait."""
-    bits, out, room = op[{BITS}], op[{CELLS}], op[{ROOM}]
+    bits, out, room = op.bits, op.cells, op.room
     if bits == 0:
         return np.int64(0)
-    pairs = vector_at(op[{QUERY}], 3)
-    known, size, count = pairs[0], pairs[1], pairs[2]
-    k, kept = op[{NEXT}], np.int64(0)
+    pairs = record_at(op.pairs, PAIRS)
+    known, size, count = pairs.at, pairs.room, pairs.count
+    k, kept = op.next, np.int64(0)
     while k < count and kept < room:
         mask = fetch(known, k, np.int64) & bits
         fits = mask != 0
         for side in range(2):
             if fits:
                 number = fetch(known, size * (1 + side) + k, np.int64)
-                runs, items = op[{RUNS_2}] if side else op[{RUNS}], op[{ITEMS_2}] if side else op[{ITEMS}]
-                run_bytes = 8 * (op[{RUN_COLUMNS_2}] if side else op[{RUN_COLUMNS}])
+                runs, items = op.runs_2 if side else op.runs, op.items_2 if side else op.items
+                run_bytes = 8 * (op.run_columns_2 if side else op.run_columns)
                 w = item_of(runs, run_bytes, items, number)
                 i = place_in(runs + run_bytes * w, number) if w >= 0 else np.int64(-1)
                 fits = i >= 0
                 if fits:
-                    cells = out + 32 * room * side
-                    store(cells, room + kept, w)
-                    store(cells, 2 * room + kept, i)
-                    store(cells, 3 * room + kept, fetch(fetch(runs + run_bytes * w, 1, np.int64), i, np.int64))
-                    store(cells, 4 * room + kept, number)
+                    cells = out + 8 * MEMBER_ROWS * room * side
+                    store(cells, WINDOW_ROW * room + kept, w)
+                    store(cells, PLACE_ROW * room + kept, i)
+                    store(cells, TIME_ROW * room + kept, fetch(fetch(runs + run_bytes * w, 1, np.int64), i, np.int64))
+                    store(cells, NUMBER_ROW * room + kept, number)
         if fits:
             store(out, kept, mask)
             kept += 1
         k += 1
-    op[{NEXT}] = k
+    op.next = k
     return kept
-'''

@@ -1,0 +1,262 @@
+"""The records that Python writes and compiled code reads: words of 64 bits with names.
+
+A kernel gets the address of a record and reads fields by name, ``record_at(address, OP).bits``. Python has the same
+memory as a NumPy record, ``record["bits"]``; where it writes on every push it has the words beside it, and their
+indices from :func:`word_of`, since NumPy takes its time to find a field.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "ALL",
+    "BOUND",
+    "BOUND_BYTES",
+    "BOUND_MEMBER",
+    "BOUND_MEMBER_BYTES",
+    "COLUMN",
+    "COLUMN_BYTES",
+    "COLUMN_OUT",
+    "EMIT",
+    "FOLLOW_DONE",
+    "FOLLOW_FAULTED",
+    "FOLLOW_FULL",
+    "FOLLOW_PAUSED",
+    "FOLLOW_SHORT",
+    "KEEP",
+    "LIMITS",
+    "LIMITS_BYTES",
+    "LIMIT_TABLE",
+    "LIMIT_TABLE_BYTES",
+    "MASK_ROW",
+    "MEMBER_ROWS",
+    "NUMBER_ROW",
+    "OP",
+    "PAIRS",
+    "PLACE_ROW",
+    "PRODUCT",
+    "RESULTS",
+    "SEARCH",
+    "STAND",
+    "START",
+    "TIME_ROW",
+    "TURN",
+    "TURN_BYTES",
+    "TURN_UNIT",
+    "TURN_UNIT_BYTES",
+    "WINDOW_ROW",
+    "new_record",
+    "word_of",
+]
+
+
+def _record(*names: str | tuple[str, Any]) -> np.dtype[np.void]:
+    """Return a record of words; a name with a number is that many, one with a record as many times its words."""
+    fields: list[Any] = []
+    for name in names:
+        if isinstance(name, str):
+            fields.append((name, np.int64))
+        else:
+            fields.append((name[0], np.int64, name[1]) if isinstance(name[1], int) else (name[0], *name[1]))
+    return np.dtype(fields, align=True)
+
+
+def word_of(record: np.dtype[np.void], name: str) -> int:
+    """Return the index of the first word of a field."""
+    return int(record.fields[name][1]) // 8 if record.fields else 0
+
+
+def new_record(record: np.dtype[np.void]) -> tuple[npt.NDArray[np.int64], Any]:
+    """Return a record of zeros, as words and as what has names: the same memory."""
+    words = np.zeros(record.itemsize // 8, dtype=np.int64)
+    return words, words.view(record)[0]
+
+
+# -- combinations -------------------------------------------------------------
+
+MASK_ROW = 0
+"""Combinations are the columns of a matrix of *cells*. This row holds the terms (as bits) that they may belong to."""
+
+WINDOW_ROW, PLACE_ROW, TIME_ROW, NUMBER_ROW = 1, 2, 3, 4
+"""Rows of the first member: number of its basic window, place in it, time, sequence number."""
+
+MEMBER_ROWS = 4
+"""Rows of each member: those of the second come after those of the first."""
+
+# -- the ops of a route (crosswind.kernel.compiled.follow) -----------------------
+
+START, SEARCH, ALL, PRODUCT, EMIT, KEEP, STAND = 1, 2, 3, 4, 5, 6, 7
+"""Kinds of ops."""
+
+FOLLOW_DONE, FOLLOW_FAULTED, FOLLOW_FULL, FOLLOW_SHORT, FOLLOW_PAUSED = 0, -1, -2, -3, -4
+"""What comes of following: done; an overflow; no room for results, for texts; or a pause."""
+
+OP = _record(
+    "kind",
+    # Addresses of ops (0: none).
+    "parent",
+    "child",
+    "sibling",
+    # Addresses of the ops whose combinations are taken; those of the latter have nothing to do with the search.
+    "input",
+    "beside",
+    # The terms that go this way.
+    "bits",
+    "members",
+    # The combinations that were made: where, for how many there is room, how many there are.
+    "cells",
+    "room",
+    "count",
+    # Whether they are complete: then they are only noted, and put together when written down.
+    "lean",
+    # How many have been made, or, by a product, looked at, in all.
+    "made",
+    # Combinations that go on: which those of the input are, and of the other one.
+    "chosen",
+    "chosen_2",
+    # Combinations that some term wants, and what they may meet.
+    "want",
+    "ends",
+    "in_room",
+    "bound",
+    "aside",
+    "limits",
+    "counted",
+    # The window that is searched, and which of its basic windows are; that of the second of a pair.
+    "runs",
+    "run_columns",
+    "items",
+    "first",
+    "last",
+    "params",
+    "table",
+    "table_columns",
+    "lengths",
+    "runs_2",
+    "run_columns_2",
+    "items_2",
+    # Addresses of kernels, and of what they read. Where there are two, one is of combinations, one of groups of them.
+    "thresholds",
+    "plans",
+    "plan_rows",
+    "threshold_ends",
+    "threshold_columns",
+    "threshold_room",
+    "outs",
+    ("probe", 2),
+    "spans",
+    "order",
+    "present",
+    # Where the numbers are by which probes are put in order (0: they stay as they are).
+    "sorts",
+    "box",
+    "recheck",
+    "scan",
+    "mask",
+    "mask_table",
+    "mask_probe",
+    ("ins", 2),
+    "n_ins",
+    ("pair", 2),
+    # The state of the search from word 0, of the recheck from 8, of masks from 16.
+    "state",
+    "work",
+    # Which check found an overflow: 1 a search, 2 a recheck, 3 a mask.
+    "fault",
+    # Matches, and for how many there is room; from `next` on they are to be gone on with.
+    "found_w",
+    "found_i",
+    "found_j",
+    "match_room",
+    "found",
+    "next",
+    "next_2",
+    "probes",
+    # Matches of groups, given to their members.
+    "spread_w",
+    "spread_i",
+    "spread_j",
+    # Columns that the search reads; bytes that are missing for texts, and in which column of which side.
+    "columns",
+    "n_columns",
+    "need",
+    "need_at",
+    # Groups of combinations that look for the same.
+    "refers",
+    "n_refers",
+    "group_table",
+    "group_size",
+    "group_of",
+    "group_order",
+    "group_starts",
+    "groups",
+    "loose",
+    "reps",
+    "given",
+    "masks",
+    # New tuples: where, how many, how many have been taken, how many are taken at a time.
+    "times",
+    "numbers",
+    "start_masks",
+    "size",
+    "cursor",
+    "step",
+    # What some combination may meet of all that waits.
+    "low",
+    "high",
+    "low_number",
+    "high_number",
+    # How many members a product adds.
+    "grown",
+    # Where results are written, and where which member goes; where pairs are noted.
+    "results",
+    "places",
+    "pairs",
+)
+
+COLUMN_OUT = _record("values", "valids", "texts", "text_room", "hashes")
+"""Where a column goes: bytes of texts and for how many there is room; hashes (0: none)."""
+
+COLUMN = _record("member", "width", "values", "valids", "texts", "nulls", ("out", (COLUMN_OUT, 2)))
+"""A column that a search reads: whose it is, bytes of a value (0: texts), where it is, and, for either side, where it
+goes. The addresses are those of tables of addresses, by basic window."""
+
+COLUMN_BYTES = COLUMN.itemsize
+
+RESULTS = _record("at", "room", "count")
+"""What a query has found: where it is written, for how many there is room, and how many there are."""
+
+PAIRS = _record("at", "room", "count")
+"""Pairs that stand: where they are noted, for how many there is room, and how many there are."""
+
+# -- windows of terms (crosswind.kernel.compiled.combine, written by crosswind.engine.spans) ---------
+
+TURN = _record("ordered", "units")
+"""What is being joined in the order: whether anything is (there are ROWS windows), how many units there are; a
+:data:`TURN_UNIT` each follows, then for any two units where it is written how many tuples of the second come before
+each of those of the first that are being joined."""
+
+TURN_UNIT = _record("base", "size")
+"""The number of the first tuple of a unit that is being joined (-1: none is), and how many are."""
+
+BOUND = _record("members", "age", "since", "count", "target", "counted")
+"""What may be met in a window: how many members there are, greatest age (-1: any), since when, how many tuples wait,
+the unit, whether sequence numbers matter; a :data:`BOUND_MEMBER` each follows."""
+
+BOUND_MEMBER = _record("age", "count", "unit")
+"""A member: greatest age, how many wait, its unit."""
+
+LIMITS = _record("by_age", "by_count", "since_length", "since_sizes", "since_bits")
+"""Whose windows are long enough: how many tables there are by age, and by count; then the table of beginnings. The
+units of the members follow, and the tables, each a :data:`LIMIT_TABLE`."""
+
+LIMIT_TABLE = _record("member", "length", "sizes", "bits")
+"""A member's table: sizes, rising, and for each the terms whose windows are as long."""
+
+TURN_BYTES, TURN_UNIT_BYTES = TURN.itemsize, TURN_UNIT.itemsize
+BOUND_BYTES, BOUND_MEMBER_BYTES = BOUND.itemsize, BOUND_MEMBER.itemsize
+LIMITS_BYTES, LIMIT_TABLE_BYTES = LIMITS.itemsize, LIMIT_TABLE.itemsize
