@@ -66,11 +66,9 @@ def drive(join, tables, seed=1, finish=True):
 
 def delay(join, microseconds):
     """Let every worker sleep at random, up to that long, before it does anything."""
-    from crosswind.kernel.compiled.crew import Seat
-
     if isinstance(join._strategy, Handshake):
         for seat in join._strategy._crew.seats:
-            seat[Seat.DELAY] = microseconds
+            seat["delay"] = microseconds
     elif join._strategy.pool is not None:
         chance = random.Random(microseconds)
         join._strategy.pool.before_task = lambda: time.sleep(chance.random() * microseconds / 1e6)

@@ -39,8 +39,16 @@ from crosswind.engine.intake import Intake
 from crosswind.engine.pipe import PipeWindow
 from crosswind.engine.strategy import AtOnce, Combinations, Late, Matches, Shift
 from crosswind.engine.workers import Crew
-from crosswind.kernel.compiled.crew import Task
-from crosswind.kernel.compiled.handshake import Board, Signal, Stand, handshake_kernels
+from crosswind.kernel.compiled.handshake import await_quiet, shake
+from crosswind.kernel.records import (
+    BOARD,
+    SIGNAL_DATA,
+    SIGNAL_EXPIRE,
+    SIGNAL_FLUSH,
+    SIGNAL_HURRY,
+    TASK_PAIRS,
+    TASK_WORDS,
+)
 from crosswind.plan.compile import Plan
 from crosswind.window.arrival import Release
 from crosswind.window.block import Block, concat_blocks
@@ -90,7 +98,7 @@ class _Parcel:
     unit: int
     block: Block
     inquiry: Inquiry
-    template: npt.NDArray[np.int64]
+    template: npt.NDArray[np.void]
     end: int
     """One past its last chunk."""
 
@@ -131,11 +139,10 @@ class Handshake(AtOnce):
             for intake, own, access in zip(intakes, self.indexes, plan.accesses, strict=True)
         )
         self._inquirers = [Inquirer(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
-        self._kernels = handshake_kernels()
         row = list(range(workers))
         lanes = [[(worker, 0) for worker in row], [(worker, 1) for worker in reversed(row)]]
-        self._crew = Crew(self.name, workers, max(_ROOM, basic_window), lanes, "shake", self._kernels)
-        self._board = self._crew.take(2 * Board.WIDTH)
+        self._crew = Crew(self.name, workers, max(_ROOM, basic_window), lanes, shake, await_quiet)
+        self._board = self._crew.take(2 * BOARD.itemsize // 8).view(BOARD)
         self._counts = self._crew.take(workers)
         self._place_workers(workers)
         self._queue: tuple[list[Block], list[Block]] = ([], [])
@@ -151,13 +158,14 @@ class Handshake(AtOnce):
         sizes = [self._crew.take(8) for _ in range(workers + 2)]
         for worker, seat in enumerate(self._crew.seats):
             counts = self._crew.take(8)
-            self._counts[worker] = seat[Stand.COUNTS] = address(counts)
-            seat[Stand.BOARD], seat[Stand.LAST] = address(self._board), workers - 1
-            seat[Stand.SIZES] = address(sizes[worker + 1])
-            seat[Stand.LEFT_SIZES], seat[Stand.RIGHT_SIZES] = address(sizes[worker]), address(sizes[worker + 2])
-            for place, words in ((Stand.LOWS, _CHUNK_MAX), (Stand.HIGHS, _CHUNK_MAX), (Stand.PROBE, 64)):
-                seat[place] = address(self._crew.take(words))
-            seat[Stand.PAIR], seat[Stand.TASK] = address(self._crew.take(64)), address(self._crew.take(64))
+            self._counts[worker] = seat["counts"] = address(counts)
+            seat["board"], seat["last"] = address(self._board), workers - 1
+            seat["sizes"] = address(sizes[worker + 1])
+            seat["left_sizes"], seat["right_sizes"] = address(sizes[worker]), address(sizes[worker + 2])
+            for name in ("lows", "highs"):
+                seat[name] = address(self._crew.take(_CHUNK_MAX))
+            for name in ("probe", "pair", "task"):
+                seat[name] = address(self._crew.take(TASK_WORDS))
 
     # -- the strategy's face -------------------------------------------------
 
@@ -289,14 +297,14 @@ class Handshake(AtOnce):
         for turn in range(max(end - first for first, end in fed)):
             for unit, (first, end) in enumerate(fed):
                 if first + turn < end:
-                    yield from self._send(unit, Signal.DATA, first + turn)
+                    yield from self._send(unit, SIGNAL_DATA, first + turn)
         for unit, end in enumerate(due):
             if end:
-                yield from self._send(1 - unit, Signal.EXPIRE, end)
+                yield from self._send(1 - unit, SIGNAL_EXPIRE, end)
         yield from self._quiet()
         late = [unit for unit, end in enumerate(due) if end > self._oldest(unit)]
         for unit in late:
-            yield from self._send(unit, Signal.FLUSH, due[unit])
+            yield from self._send(unit, SIGNAL_FLUSH, due[unit])
         if late:
             yield from self._quiet()
 
@@ -304,15 +312,15 @@ class Handshake(AtOnce):
         """Let the end of the row count no more what is about to go, so that what follows is sent on meanwhile."""
         window = self.windows[unit]
         count = window.held(self._oldest(unit)) - window.held(due) if due else 0
-        seat, owed = (self._crew.seats[-1], Stand.R_OWED) if unit == 0 else (self._crew.seats[0], Stand.S_OWED)
-        self._crew.words(int(seat[Stand.SIZES]), 2)[unit] += int(seat[owed]) - count
-        seat[owed] = count
+        seat = self._crew.seats[-1 if unit == 0 else 0]
+        self._crew.words(int(seat["sizes"]), 2)[unit] += int(seat["owed"][unit]) - count
+        seat["owed"][unit] = count
 
     def _drain(self) -> Iterator[Late]:
         yield from self._move_on()
         for worker, seat in enumerate(self._crew.seats):
-            for chunk in range(int(seat[Stand.R_LOW]), int(seat[Stand.R_HIGH])):
-                yield from self._send(0, Signal.HURRY, chunk, worker)
+            for chunk in range(int(seat["r_low"]), int(seat["r_high"])):
+                yield from self._send(0, SIGNAL_HURRY, chunk, worker)
         yield from self._quiet()
         self._all_met()
 
@@ -349,15 +357,15 @@ class Handshake(AtOnce):
         inquiry = self._inquirers[unit].ask(block)
         window.content.append(block)
         template = inquiry.template()
-        template[Task.SLICE] = _SLICE
-        if inquiry.kind == Task.PAIRS:
-            template[Task.NEED] = self._need
+        template["slice"] = _SLICE
+        if inquiry.kind == TASK_PAIRS:
+            template["need"] = self._need
         number, self._parcel = self._parcel, self._parcel + 1
         size = chunk_tuples(len(block), self._crew.count, self._chunk)
         first = window.next_chunk
         for start in range(0, len(block), size):
             stop = min(len(block), start + size)
-            probes = (start, stop) if inquiry.kind == Task.PAIRS else inquiry.probes(start, stop, other)
+            probes = (start, stop) if inquiry.kind == TASK_PAIRS else inquiry.probes(start, stop, other)
             window.add_chunk(block, start, stop, (address(template), *probes), number)
         self._parcels[number] = _Parcel(unit, block, inquiry, template, window.next_chunk)
         self._under_way[unit].append(number)
@@ -366,13 +374,12 @@ class Handshake(AtOnce):
     def _describe(self) -> None:
         """Write the board: where chunks and basic windows lie."""
         for unit, window in enumerate(self.windows):
-            at = unit * Board.WIDTH
-            self._board[at : at + Board.WIDTH] = window.describe()
+            self._board[unit] = window.describe()
 
     def _oldest(self, unit: int) -> int:
         """Return the oldest chunk of ``unit`` that is still in the row."""
         seats = self._crew.seats
-        return int(seats[-1][Stand.R_LOW] if unit == 0 else seats[0][Stand.S_LOW])
+        return int(seats[-1]["r_low"] if unit == 0 else seats[0]["s_low"])
 
     def _all_met(self) -> None:
         """Note that everybody in the row has met everybody else."""
@@ -389,7 +396,7 @@ class Handshake(AtOnce):
             for worker, seat in enumerate(self._crew.seats):
                 low = first if worker == ends[unit] else end
                 if unit == 0:
-                    seat[Stand.R_LOW], seat[Stand.R_HIGH] = low, end
+                    seat["r_low"], seat["r_high"] = low, end
                 else:
-                    seat[Stand.S_LOW], seat[Stand.S_SENT], seat[Stand.S_HIGH] = low, low, end
-                self._crew.words(int(seat[Stand.SIZES]), 2)[unit] = window.held(low)
+                    seat["s_low"], seat["s_sent"], seat["s_high"] = low, low, end
+                self._crew.words(int(seat["sizes"]), 2)[unit] = window.held(low)

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from crosswind.engine.index import Index
 from crosswind.engine.intake import Intake
 from crosswind.engine.probe import BOX_BLOCK, Prober, Scratch, pair_spec, time_bounds
-from crosswind.kernel.compiled.crew import Task
 from crosswind.kernel.generated.box import box_kernel
 from crosswind.kernel.generated.emit import Facts
 from crosswind.kernel.generated.scan import recheck_kernel, scan_kernel
 from crosswind.kernel.jit import address_of
+from crosswind.kernel.records import TASK, TASK_BOX, TASK_PAIRS, TASK_WORDS
 from crosswind.plan.compile import Plan
 from crosswind.plan.logic import And
 from crosswind.window.block import Block
@@ -57,7 +57,7 @@ class Inquirer(Prober):
         inquiry = Inquiry(block)
         if not self._dimensions:
             bounds = np.array(time_bounds(block.times, self._back, self._ahead))
-            inquiry.kind, inquiry.kernel = Task.PAIRS, address_of(scan_kernel(self._spec, anything))
+            inquiry.kind, inquiry.kernel = TASK_PAIRS, address_of(scan_kernel(self._spec, anything))
             inquiry.pair = self._pair_table(block, (address(bounds), address(bounds) + bounds.strides[0]))
             inquiry.kept.append(bounds)
             return inquiry
@@ -65,7 +65,7 @@ class Inquirer(Prober):
         present = self._find_boxes(block)
         scratch, self._scratch = self._scratch, Scratch(self._bits, 0)
         scratch.spans[7] = 3
-        inquiry.kind, inquiry.kernel = Task.BOX, address_of(box_kernel(self._bits, BOX_BLOCK))
+        inquiry.kind, inquiry.kernel = TASK_BOX, address_of(box_kernel(self._bits, BOX_BLOCK))
         inquiry.present = scratch.order[:present]
         if present:
             self._index.see(scratch.low_values, scratch.high_values, inquiry.present)
@@ -100,7 +100,7 @@ class Inquiry:
 
     def probes(self, first: int, end: int, residents: Residents) -> tuple[int, int]:
         """Return how tasks name tuples ``first`` to ``end`` of the block: address and number, in the order of cells."""
-        if self.kind == Task.PAIRS:
+        if self.kind == TASK_PAIRS:
             return first, end
         cut = np.searchsorted(self.present, [first, end])
         order = self.present[cut[0] : cut[1]]
@@ -110,19 +110,19 @@ class Inquiry:
         self.kept.append(order)
         return address(order), len(order)
 
-    def template(self) -> npt.NDArray[np.int64]:
+    def template(self) -> npt.NDArray[np.void]:
         """Return a task in which only the window is missing."""
-        words = np.zeros(64, dtype=np.int64)
-        words[Task.KIND], words[Task.KERNEL], words[Task.RECHECK] = self.kind, self.kernel, self.recheck
-        words[Task.PROBE], words[Task.SPANS] = address(self.probe), address(self.spans)
-        words[Task.PAIR] = address(self.pair)
-        words[Task.NEED] = _BOX_NEED
-        words[Task.SLICE] = 1
-        return words
+        task = np.zeros((), dtype=TASK)
+        task["kind"], task["kernel"], task["recheck"] = self.kind, self.kernel, self.recheck
+        task["probe"], task["spans"] = address(self.probe), address(self.spans)
+        task["pair"] = address(self.pair)
+        task["need"] = _BOX_NEED
+        task["slice"] = 1
+        return task
 
 
 def _wide(table: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return a table of addresses with room behind it: whoever copies one copies 64 words."""
-    wide = np.zeros(max(64, len(table)), dtype=np.int64)
+    wide = np.zeros(max(TASK_WORDS, len(table)), dtype=np.int64)
     wide[: len(table)] = table
     return wide

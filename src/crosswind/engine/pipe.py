@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.kernel.compiled.handshake import Board, Chunk
+from crosswind.kernel.records import BOARD, CHUNK
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow
 from crosswind.window.vector import address
@@ -27,7 +27,7 @@ class PipeWindow:
     def __init__(self, content: JoinWindow) -> None:
         self.content = content
         self._number = 0
-        self._chunks = np.zeros((64, Chunk.WIDTH), dtype=np.int64)
+        self._chunks = np.zeros(64, dtype=CHUNK)
         self._latest = np.zeros(64, dtype=np.int64)
         self._base = self.next_chunk = self.met = 0
         self._oldest_time: int | None = None
@@ -82,15 +82,15 @@ class PipeWindow:
             self._latest = np.concatenate([self._latest, np.zeros_like(self._latest)])
         first = self._number - len(block)
         row = self._chunks[at]
-        row[Chunk.FIRST], row[Chunk.END] = first + start, first + stop
-        row[Chunk.TEMPLATE], row[Chunk.ORDER], row[Chunk.COUNT] = probes
-        row[Chunk.TUPLE], row[Chunk.ABOUT] = start, about
+        row["first"], row["end"] = first + start, first + stop
+        row["template"], row["order"], row["count"] = probes
+        row["tuple"], row["about"] = start, about
         self._latest[at] = block.times[start:stop].max()
         self.next_chunk += 1
 
     def held(self, chunk: int) -> int:
         """Return the number of tuples from a chunk on."""
-        return self._number - int(self._chunks[chunk - self._base, Chunk.FIRST]) if chunk < self.next_chunk else 0
+        return self._number - int(self._chunks["first"][chunk - self._base]) if chunk < self.next_chunk else 0
 
     def due(self) -> int:
         """Return the chunk before which all have expired and not yet been let go (0: none)."""
@@ -116,23 +116,23 @@ class PipeWindow:
         if gone <= 0:
             return
         count = self.next_chunk - self._base
-        limit = int(self._chunks[gone, Chunk.FIRST]) if gone < count else self._number
+        limit = int(self._chunks["first"][gone]) if gone < count else self._number
         self.content.expire(self._oldest_time, limit)
         self._chunks[: count - gone] = self._chunks[gone:count].copy()
         self._latest[: count - gone] = self._latest[gone:count].copy()
         self._base = oldest
 
-    def describe(self) -> npt.NDArray[np.int64]:
-        """Return the words of the board for this window."""
+    def describe(self) -> npt.NDArray[np.void]:
+        """Return what the board says of this window."""
         residents = self.content.residents()
         table, lengths = residents.positions, np.ascontiguousarray(residents.runs[:, 0])
         first = int(residents.items[0].numbers[: residents.items[0].length].min()) if residents.items else 0
         starts = first + np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        words = np.zeros(Board.WIDTH, dtype=np.int64)
-        words[Board.CHUNKS], words[Board.BASE], words[Board.MET] = address(self._chunks), self._base, self.met
-        words[Board.RUNS], words[Board.ITEMS] = address(residents.runs), len(residents.items)
-        words[Board.RUN_COLUMNS], words[Board.PARAMS] = residents.runs.shape[1], address(residents.params)
-        words[Board.TABLE], words[Board.TABLE_COLUMNS] = address(table), table.shape[1]
-        words[Board.LENGTHS], words[Board.STARTS] = address(lengths), address(starts)
+        board = np.zeros((), dtype=BOARD)
+        board["chunks"], board["base"], board["met"] = address(self._chunks), self._base, self.met
+        board["runs"], board["items"] = address(residents.runs), len(residents.items)
+        board["run_columns"], board["params"] = residents.runs.shape[1], address(residents.params)
+        board["table"], board["table_columns"] = address(table), table.shape[1]
+        board["lengths"], board["starts"] = address(lengths), address(starts)
         self._kept = [table, lengths, starts, residents.runs, residents.params]
-        return words
+        return board

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,10 @@ import numpy.typing as npt
 from crosswind.engine.parallel.placement import pin
 from crosswind.engine.strategy import Shift
 from crosswind.errors import WorkerError
-from crosswind.kernel.compiled.crew import Message, Seat
+from crosswind.kernel.compiled.crew import prepare, publish, rouse, send
 from crosswind.kernel.compiled.ring import EVENT_WORDS, MESSAGE, RING_HEAD
+from crosswind.kernel.jit import Kernel
+from crosswind.kernel.records import MESSAGE_KINDS, SEAT
 from crosswind.plan.physical import PROBE_GROUP
 from crosswind.window.vector import address
 
@@ -61,10 +63,10 @@ class Crew:
     lanes : sequence of sequence of (int, int)
         Chains of workers, each with the side (0 or 1) on which the lane enters it: what is
         sent into a lane goes from its first worker to its last.
-    loop : str
-        Which compiled loop the workers run.
-    kernels : module
-        Compiled functions that have this loop among them.
+    loop : Kernel
+        The compiled loop that workers run, each with the address of its seat.
+    wait : Kernel
+        What waits for the workers, and does the steps of the first.
     """
 
     def __init__(
@@ -73,44 +75,43 @@ class Crew:
         count: int,
         room: int,
         lanes: Sequence[Sequence[tuple[int, int]]],
-        loop: str,
-        kernels: Any,
+        loop: Kernel,
+        wait: Kernel,
     ) -> None:
         self.count = count
-        self._name, self._loop = name, loop
-        self._kernels = kernels
+        self._name, self._loop, self._wait = name, loop.compiled, wait.compiled
         ring = RING_HEAD + MESSAGE * _CAPACITY
         self._memory = _Memory((6 * (room + 8) + 8 * ring + 4096) * count + 1024)
         take = self._memory.take
         self.flags = take(16)
         self.main = take(EVENT_WORDS)
         self._out = take(8)
-        self.seats = [take(Seat.WORDS) for _ in range(count)]
+        self.seats = [take(SEAT.itemsize // 8).view(SEAT).reshape(()) for _ in range(count)]
         self._events = [self.main, *(take(EVENT_WORDS) for _ in range(count - 1))]
         spins = 300 if count <= cores() else 20
         for index, seat in enumerate(self.seats):
-            seat[Seat.INDEX], seat[Seat.CAPACITY], seat[Seat.SPINS] = index, _CAPACITY, spins
-            seat[Seat.FLAGS], seat[Seat.MAIN] = address(self.flags), address(self.main)
-            seat[Seat.EVENT] = address(self._events[index])
-            seat[Seat.ROOM] = room
-            seat[Seat.BUFFERS : Seat.BUFFERS + 6] = [address(take(room)) for _ in range(6)]
-            seat[Seat.TAKEN] = address(take(16))
-            seat[Seat.SCRATCH] = address(take(64))
-            seat[Seat.WORK] = address(take(4 * PROBE_GROUP))
+            seat["index"], seat["capacity"], seat["spins"] = index, _CAPACITY, spins
+            seat["flags"], seat["main"] = address(self.flags), address(self.main)
+            seat["event"] = address(self._events[index])
+            seat["room"] = room
+            seat["buffers"] = [address(take(room)) for _ in range(6)]
+            seat["taken"] = address(take(16))
+            seat["scratch"] = address(take(64))
+            seat["work"] = address(take(4 * PROBE_GROUP))
         for event in self._events:
-            self._kernels.prepare(address(event))
+            prepare(address(event))
         self._tree = take(2 * count + 2)
         for node in range(1, 2 * count):
             self._tree[node] = address(take(ring))
             if node >= count:
-                self.seats[node - count][Seat.RESULTS] = self._tree[node]
+                self.seats[node - count]["results"] = self._tree[node]
         self._heads = [self._link(lane, ring) for lane in lanes]
-        self._mouth = (self.seats[0], address(self._tree), count, _CAPACITY, spins, address(self._out))
+        self._mouth = (address(self.seats[0]), address(self._tree), count, _CAPACITY, spins, address(self._out))
         self._failures: list[str] = []
         self._threads: list[threading.Thread] = []
         self._started = 0
         for _ in range(2):  # an interrupt may fall into one of them, and nobody would try again
-            weakref.finalize(self, _stop, self._kernels, self.flags, self._events)
+            weakref.finalize(self, _stop, self.flags, self._events)
 
     def _link(self, lane: Sequence[tuple[int, int]], ring: int) -> tuple[int, int]:
         """Put rings between the workers of a lane, and one before the first; return that one and its event."""
@@ -118,12 +119,12 @@ class Crew:
         before: tuple[int, int] | None = None
         for worker, side in lane:
             place, event = address(self._memory.take(ring)), address(self._events[worker])
-            self.seats[worker][Seat.IN + side] = place
+            self.seats[worker]["inbox"][side] = place
             if before is None:
                 head = (place, event)
             else:
-                self.seats[before[0]][Seat.OUT + before[1]] = place
-                self.seats[before[0]][Seat.NEXT + before[1]] = event
+                self.seats[before[0]]["outbox"][before[1]] = place
+                self.seats[before[0]]["next"][before[1]] = event
             before = (worker, side)
         return head
 
@@ -131,11 +132,10 @@ class Crew:
 
     def start(self, count: int) -> None:
         """Let the first ``count`` workers begin; harmless if they have. The first is the caller itself."""
-        loop = getattr(self._kernels, self._loop)
         for index in range(1 + len(self._threads), count):
             thread = threading.Thread(
                 target=_serve,
-                args=(loop, self._kernels.rouse, self.seats[index], index, self._name, self._failures, self.main),
+                args=(self._loop, self.seats[index], index, self._name, self._failures, self.main),
                 name=f"crosswind-{self._name}-{index}",
                 daemon=True,
             )
@@ -154,7 +154,7 @@ class Crew:
     def try_send(self, lane: int, kind: int, a: int, b: int = 0) -> bool:
         """Send a message into a lane; False if its ring is full."""
         ring, event = self._heads[lane]
-        return bool(self._kernels.send(ring, _CAPACITY, event, kind, a, b))
+        return bool(send(ring, _CAPACITY, event, kind, a, b))
 
     def post_or_quiet(self, counts: int, driven: int) -> Posted | bool:
         """Wait for what workers post; True if no message is under way any more, False if neither for a while.
@@ -162,7 +162,7 @@ class Crew:
         ``counts`` is the address of the addresses of their counters, ``driven`` the number
         of messages that came from outside.
         """
-        got = self._kernels.await_quiet(*self._mouth, counts, driven)
+        got = self._wait(*self._mouth, counts, driven)
         self._check_own(got)
         self.check()
         return self._read() if got == 1 else bool(got)
@@ -174,19 +174,19 @@ class Crew:
 
     def _read(self) -> Posted:
         kind, a, b, c = (int(value) for value in self._out[:4])
-        return Posted(kind % Message.KINDS, kind // Message.KINDS, a, b, c)
+        return Posted(kind % MESSAGE_KINDS, kind // MESSAGE_KINDS, a, b, c)
 
     def matches(self, worker: int, which: int, count: int) -> tuple[_Words, _Words, _Words]:
         """Return what is in a buffer of a worker, until it is given back."""
-        first = Seat.BUFFERS + 3 * which
-        out_w, out_i, out_j = (self._memory.at(int(at), count) for at in self.seats[worker][first : first + 3])
+        buffers = self.seats[worker]["buffers"][3 * which : 3 * which + 3]
+        out_w, out_i, out_j = (self._memory.at(int(at), count) for at in buffers)
         return out_w, out_i, out_j
 
     def give_back(self, worker: int, which: int) -> None:
         """Let a worker use its buffer again."""
         seat = self.seats[worker]
-        self._kernels.publish(int(seat[Seat.TAKEN]), which, 0)
-        self._kernels.rouse(int(seat[Seat.EVENT]))
+        publish(int(seat["taken"]), which, 0)
+        rouse(int(seat["event"]))
 
     def take(self, words: int) -> _Words:
         """Return memory that lives as long as the crew."""
@@ -213,11 +213,11 @@ class Crew:
     def shifts(self) -> Iterator[Shift]:
         """Yield what each worker has done so far."""
         for seat in self.seats:
-            yield Shift(int(seat[Seat.BUSY]) / 1e9, int(seat[Seat.TASKS]), int(seat[Seat.FOUND]))
+            yield Shift(int(seat["busy"]) / 1e9, int(seat["tasks"]), int(seat["found"]))
 
     def stop(self) -> None:
         """Let the workers end and wait for them; harmless if they have."""
-        _stop(self._kernels, self.flags, self._events)
+        _stop(self.flags, self._events)
         until = time.monotonic() + _STOP_S
         for thread in self._threads:
             if thread.ident is not None:
@@ -233,9 +233,8 @@ def cores() -> int:
 
 
 def _serve(
-    loop: Callable[[_Words], int],
-    rouse: Callable[[int], None],
-    seat: _Words,
+    loop: Callable[[int], int],
+    seat: npt.NDArray[np.void],
     index: int,
     name: str,
     failures: list[str],
@@ -244,7 +243,7 @@ def _serve(
     """Run a worker's loop. It refers to nothing that would keep the crew alive."""
     pin(index)
     try:
-        code = loop(seat)
+        code = loop(address(seat))
         if code:
             failures.append(_unknown(index, name, code))
     except BaseException as error:
@@ -257,10 +256,10 @@ def _unknown(index: int, name: str, kind: int) -> str:
     return f"worker {index} of engine '{name}' stopped: it got a message of unknown kind {kind}."
 
 
-def _stop(kernels: Any, flags: _Words, events: list[_Words]) -> None:
-    kernels.publish(address(flags), 0, 1)
+def _stop(flags: _Words, events: list[_Words]) -> None:
+    publish(address(flags), 0, 1)
     for event in events:
-        kernels.rouse(address(event))
+        rouse(address(event))
 
 
 class _Memory:

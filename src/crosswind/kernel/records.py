@@ -14,10 +14,14 @@ import numpy.typing as npt
 
 __all__ = [
     "ALL",
+    "BOARD",
+    "BOARD_BYTES",
     "BOUND",
     "BOUND_BYTES",
     "BOUND_MEMBER",
     "BOUND_MEMBER_BYTES",
+    "CHUNK",
+    "CHUNK_BYTES",
     "COLUMN",
     "COLUMN_BYTES",
     "COLUMN_OUT",
@@ -34,15 +38,35 @@ __all__ = [
     "LIMIT_TABLE_BYTES",
     "MASK_ROW",
     "MEMBER_ROWS",
+    "MESSAGE_FAULT",
+    "MESSAGE_KINDS",
+    "MESSAGE_MATCHES",
     "NUMBER_ROW",
     "OP",
     "PAIRS",
+    "PHASE",
+    "PHASE_BYTES",
     "PLACE_ROW",
     "PRODUCT",
     "RESULTS",
     "SEARCH",
+    "SEAT",
+    "SIGNAL_ACK",
+    "SIGNAL_DATA",
+    "SIGNAL_EXPIRE",
+    "SIGNAL_FLUSH",
+    "SIGNAL_HURRY",
     "STAND",
     "START",
+    "STEP_DONE",
+    "STEP_IDLE",
+    "STEP_MORE",
+    "STEP_STUCK",
+    "TASK",
+    "TASK_BOX",
+    "TASK_BYTES",
+    "TASK_PAIRS",
+    "TASK_WORDS",
     "TIME_ROW",
     "TURN",
     "TURN_BYTES",
@@ -260,3 +284,149 @@ LIMIT_TABLE = _record("member", "length", "sizes", "bits")
 TURN_BYTES, TURN_UNIT_BYTES = TURN.itemsize, TURN_UNIT.itemsize
 BOUND_BYTES, BOUND_MEMBER_BYTES = BOUND.itemsize, BOUND_MEMBER.itemsize
 LIMITS_BYTES, LIMIT_TABLE_BYTES = LIMITS.itemsize, LIMIT_TABLE.itemsize
+
+# -- workers of a handshake's row (crosswind.kernel.compiled.crew, crosswind.kernel.compiled.handshake) ----------------
+
+SEAT = _record(
+    "index",
+    # Address of the crew's flags: stop, and eight words on cancel.
+    "flags",
+    "event",
+    # Address of the coordinator's event.
+    "main",
+    "capacity",
+    "spins",
+    "results",
+    # Two rings that messages come from (0: none), two that they are handed on to, and the events there.
+    ("inbox", 2),
+    ("outbox", 2),
+    ("next", 2),
+    # Twice the addresses of runs, tuples and probes of matches, and for how many there is room.
+    ("buffers", 6),
+    "room",
+    # Address of two words: whether the coordinator still reads a buffer; which one is being filled.
+    "taken",
+    "turn",
+    # Address of words for states, a message and a time.
+    "scratch",
+    "work",
+    # Microseconds to sleep at most before each message, at random: for tests of scheduling.
+    "delay",
+    "noise",
+    "busy",
+    "tasks",
+    "found",
+    # Matches in the buffer that is being filled, and a word on whose they are.
+    "filled",
+    "about",
+    # Address of the task that is under way (0: none); then its phase, and whether that is to be begun.
+    "now",
+    "phase",
+    "fresh",
+    # Chunks of the first stream that are here: from, to.
+    "r_low",
+    "r_high",
+    # Chunks of the second: from; from which on they have not been sent on; to. What has been sent but not acknowledged
+    # can still be met here.
+    "s_low",
+    "s_sent",
+    "s_high",
+    # At the end of the row: chunks before these have expired.
+    "r_gone",
+    "s_gone",
+    # Chunks before these are to be sent on whatever the neighbour has (0: none).
+    "r_flush",
+    "s_flush",
+    "board",
+    # The index of the last worker.
+    "last",
+    # Address of two words: messages sent to neighbours, messages handled.
+    "counts",
+    "handled",
+    # Address of two words: tuples held of each stream; then the neighbour's on the left, and on the right.
+    "sizes",
+    "left_sizes",
+    "right_sizes",
+    # Addresses of room for bounds of sequence numbers, a chunk long; for a probe table, a pair table, a task.
+    "lows",
+    "highs",
+    "probe",
+    "pair",
+    "task",
+    # The message that is under way (kind 0: none): its kind, from where it came, what it says.
+    "got",
+    "side",
+    "a",
+    "b",
+    # From which side the next is taken first.
+    "turn_side",
+    # At the end of the row: tuples of each stream that are about to go, and have been taken off the number held
+    # already, so that neighbours send others while they are still met.
+    ("owed", 2),
+)
+"""A worker's seat: which rings, buffers and events are its own, what it does, and where in the row it is."""
+
+TASK = _record(
+    "kind",
+    "kernel",
+    "recheck",
+    "runs",
+    "run_columns",
+    "items",
+    "params",
+    "probe",
+    "spans",
+    "table",
+    "table_columns",
+    "pair",
+    "lengths",
+    # Room that the kernel must find in a buffer to get anywhere.
+    "need",
+    # Basic windows that are looked through before anything else is thought of, such as being called off.
+    "slice",
+    "phases",
+)
+"""A task; a :data:`PHASE` each follows."""
+
+PHASE = _record("first", "last", "order", "count")
+"""A phase of a task: first run, last, which probes (address and count, or first and end)."""
+
+TASK_WORDS = 64
+"""Words that there are for a task with its phases, and for a table of probes."""
+
+TASK_BOX, TASK_PAIRS = 1, 2
+"""Kinds of tasks."""
+
+STEP_IDLE, STEP_DONE, STEP_STUCK, STEP_MORE = 0, 1, 2, 3
+"""What came of a step: nothing to do, done, a buffer is missing, there is more of the task; less than 0: minus an
+unknown kind of message."""
+
+MESSAGE_MATCHES, MESSAGE_FAULT = 1, 2
+"""Kinds of messages that workers post."""
+
+MESSAGE_KINDS = 16
+
+SIGNAL_DATA, SIGNAL_ACK, SIGNAL_EXPIRE, SIGNAL_FLUSH, SIGNAL_HURRY = 1, 2, 3, 4, 5
+"""Kinds of messages in the row."""
+
+BOARD = _record(
+    # Address of the table of chunks, the number of its first, and the first that has not met everything.
+    "chunks",
+    "base",
+    "met",
+    "runs",
+    "items",
+    "run_columns",
+    "params",
+    "table",
+    "table_columns",
+    "lengths",
+    "starts",
+)
+"""What describes the window of a unit to all workers."""
+
+CHUNK = _record("first", "end", "template", "order", "count", "tuple", "about")
+"""A chunk: sequence numbers from and to, a task to begin with, probes, its first tuple in its block, whose it is."""
+
+TASK_BYTES, PHASE_BYTES = TASK.itemsize, PHASE.itemsize
+BOARD_BYTES, CHUNK_BYTES = BOARD.itemsize, CHUNK.itemsize

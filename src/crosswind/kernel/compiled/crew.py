@@ -13,181 +13,134 @@ nobody who has work is kept from a core by somebody who waits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-__all__ = ["Message", "Seat", "Task", "crew_source", "filled_in", "step_words"]
-
-
-class Seat:
-    """Words of a worker's record."""
-
-    INDEX = 0
-    FLAGS = 1
-    """Address of the crew's flags: stop, and eight words on cancel."""
-    EVENT = 2
-    MAIN = 3
-    """Address of the coordinator's event."""
-    CAPACITY = 4
-    SPINS = 5
-    RESULTS = 6
-    IN = 7
-    """Two rings that notices come from (0: none), then two that they are handed on to, and the events there."""
-    OUT = 9
-    NEXT = 11
-    ROOM = 13
-    BUFFERS = 14
-    """Twice the addresses of runs, tuples and probes of matches."""
-    TAKEN = 20
-    """Address of two words: whether the coordinator still reads a buffer."""
-    TURN = 21
-    SCRATCH = 22
-    """Address of words for states, a message and a time."""
-    WORK = 23
-    DELAY = 24
-    """Microseconds to sleep at most before each notice, at random: for tests of scheduling."""
-    BUSY = 25
-    TASKS = 26
-    FOUND = 27
-    FILLED = 29
-    ABOUT = 30
-    """Matches in the buffer that is being filled, and a word on whose they are."""
-    NOW = 31
-    """Address of the task that is under way (0: none); then its phase, and whether that is to be begun."""
-    PHASE, FRESH = 53, 54
-    NOISE = 56
-    WORDS = 72
-
-
-LONG = 100_000_000
-"""Nanoseconds after which the coordinator looks for what Python has for it, such as Ctrl-C."""
-
-
-class Step:
-    """What came of a step: nothing to do, done, a buffer is missing; anything less than 0: minus an unknown kind."""
-
-    IDLE, DONE, STUCK = 0, 1, 2
-
-
-class Task:
-    """Words of a task; phases follow: first run, last, which probes (address and count, or first and end)."""
-
-    KIND = 0
-    KERNEL = 1
-    RECHECK = 2
-    RUNS = 3
-    RUN_COLUMNS = 4
-    ITEMS = 5
-    PARAMS = 6
-    PROBE = 7
-    SPANS = 8
-    TABLE = 9
-    TABLE_COLUMNS = 10
-    PAIR = 11
-    LENGTHS = 12
-    NEED = 13
-    """Room that the kernel must find in a buffer to get anywhere."""
-    SLICE = 14
-    """Basic windows that are looked through before anything else is thought of, such as being called off."""
-    PHASES = 15
-    WORDS = 16
-    PHASE_WORDS = 4
-    BOX, PAIRS = 1, 2
-
-
-class Message:
-    """Kinds of messages that workers post."""
-
-    MATCHES, FAULT = 1, 2
-    KINDS = 16
-
-
-_SOURCE = '''"""The loop of a worker."""
-
 import numpy as np
 
-from crosswind.kernel.jit import jit
-from crosswind.kernel.compiled.ring import call_box, call_recheck, call_scan, event_init, load_acquire, move
-from crosswind.kernel.compiled.ring import nanoseconds, pop, push, reals_at, rest, store_release, table_at
-from crosswind.kernel.compiled.ring import usleep, vector_at, wake
+from crosswind.kernel.compiled.ring import (
+    call_box,
+    call_recheck,
+    call_scan,
+    event_init,
+    load_acquire,
+    push,
+    reals_at,
+    record_at,
+    store_release,
+    table_at,
+    usleep,
+    vector_at,
+    wake,
+)
 from crosswind.kernel.compiled.runtime import fetch
+from crosswind.kernel.jit import jit
+from crosswind.kernel.records import (
+    MESSAGE_FAULT,
+    MESSAGE_KINDS,
+    MESSAGE_MATCHES,
+    PHASE,
+    PHASE_BYTES,
+    STEP_DONE,
+    STEP_MORE,
+    STEP_STUCK,
+    TASK,
+    TASK_BYTES,
+    TASK_PAIRS,
+    TASK_WORDS,
+)
+from crosswind.plan.physical import PROBE_GROUP
+
+__all__ = [
+    "begin",
+    "begin_task",
+    "give",
+    "give_about",
+    "halted",
+    "hand_over",
+    "look",
+    "prepare",
+    "publish",
+    "rouse",
+    "send",
+    "step_task",
+    "wait_at_random",
+]
 
 
 @jit()
 def give(seat, kind, a, b, c):
     """Post a message to the coordinator; there is room for all that can be under way."""
-    push(seat[{RESULTS}], seat[{CAPACITY}], kind + {KINDS} * seat[{INDEX}], a, b, c)
-    wake(seat[{MAIN}])
+    push(seat.results, seat.capacity, kind + MESSAGE_KINDS * seat.index, a, b, c)
+    wake(seat.main)
 
 
 @jit()
 def give_about(seat, kind, a, b, c):
     """Post a message in the name of whoever it is about."""
-    push(seat[{RESULTS}], seat[{CAPACITY}], kind + {KINDS} * seat[{ABOUT}], a, b, c)
-    wake(seat[{MAIN}])
+    push(seat.results, seat.capacity, kind + MESSAGE_KINDS * seat.about, a, b, c)
+    wake(seat.main)
 
 
 @jit()
 def halted(seat):
     """Whether to stop, or to give the task up."""
-    return load_acquire(seat[{FLAGS}], 0) != 0 or load_acquire(seat[{FLAGS}], 8) != 0
+    return load_acquire(seat.flags, 0) != 0 or load_acquire(seat.flags, 8) != 0
 
 
 @jit()
 def hand_over(seat):
     """Let the coordinator read the buffer, if anything is in it, and go on with the other."""
-    filled = seat[{FILLED}]
+    filled = seat.filled
     if filled == 0:
         return
-    which = seat[{TURN}]
-    store_release(seat[{TAKEN}], which, 1)
-    seat[{TURN}] = 1 - which
-    seat[{FOUND}] += filled
-    seat[{FILLED}] = 0
-    give(seat, {MATCHES}, which, filled, seat[{ABOUT}])
+    which = seat.turn
+    store_release(seat.taken, which, 1)
+    seat.turn = 1 - which
+    seat.found += filled
+    seat.filled = 0
+    give(seat, MESSAGE_MATCHES, which, filled, seat.about)
 
 
 @jit()
 def look(seat, task, order, count, until, state):
     """Call the kernel once; return how many matches it appended to the buffer, -1 on overflow."""
-    which = seat[{TURN}]
-    filled = seat[{FILLED}]
-    room = seat[{ROOM}] - filled
-    out_w = vector_at(seat[{BUFFERS} + 3 * which] + 8 * filled, room)
-    out_i = vector_at(seat[{BUFFERS} + 3 * which + 1] + 8 * filled, room)
-    out_j = vector_at(seat[{BUFFERS} + 3 * which + 2] + 8 * filled, room)
-    items = task[{ITEMS}]
-    if task[{KIND}] == {PAIRS}:
-        table = table_at(task[{TABLE}], items, task[{TABLE_COLUMNS}])
-        lengths = vector_at(task[{LENGTHS}], items)
+    which = seat.turn
+    filled = seat.filled
+    room = seat.room - filled
+    out_w = vector_at(seat.buffers[3 * which] + 8 * filled, room)
+    out_i = vector_at(seat.buffers[3 * which + 1] + 8 * filled, room)
+    out_j = vector_at(seat.buffers[3 * which + 2] + 8 * filled, room)
+    items = task.items
+    if task.kind == TASK_PAIRS:
+        table = table_at(task.table, items, task.table_columns)
+        lengths = vector_at(task.lengths, items)
         return call_scan(
-            task[{KERNEL}], table, lengths, until, vector_at(task[{PAIR}], 64), count, out_w, out_i, out_j, state
+            task.kernel, table, lengths, until, vector_at(task.pair, TASK_WORDS), count, out_w, out_i, out_j, state
         )
     found = call_box(
-        task[{KERNEL}],
-        table_at(task[{RUNS}], items, task[{RUN_COLUMNS}]),
-        reals_at(task[{PARAMS}], items, 4),
+        task.kernel,
+        table_at(task.runs, items, task.run_columns),
+        reals_at(task.params, items, 4),
         until,
-        vector_at(task[{PROBE}], 64),
-        vector_at(task[{SPANS}], 8),
+        vector_at(task.probe, TASK_WORDS),
+        vector_at(task.spans, 8),
         vector_at(order, count),
         count,
-        table_at(seat[{WORK}], {GROUP}, 4),
+        table_at(seat.work, PROBE_GROUP, 4),
         out_w,
         out_i,
         out_j,
         state,
     )
-    if found > 0 and task[{RECHECK}] != 0:
-        table = table_at(task[{TABLE}], items, task[{TABLE_COLUMNS}])
+    if found > 0 and task.recheck != 0:
+        table = table_at(task.table, items, task.table_columns)
         return call_recheck(
-            task[{RECHECK}],
+            task.recheck,
             table,
-            vector_at(task[{PAIR}], 64),
+            vector_at(task.pair, TASK_WORDS),
             out_w,
             out_i,
             out_j,
             found,
-            vector_at(seat[{SCRATCH}] + 64, 8),
+            vector_at(seat.scratch + 64, 8),
         )
     return found
 
@@ -196,7 +149,7 @@ def look(seat, task, order, count, until, state):
 def begin(state, kind, run, order):
     """Set the state of a kernel to the beginning of ``run``."""
     state[0] = run
-    if kind == {PAIRS}:
+    if kind == TASK_PAIRS:
         state[1] = state[2] = order
     else:
         state[1] = 0
@@ -209,66 +162,66 @@ def begin_task(seat, task, about):
 
     The last matches of the one before stay in the buffer if they are about the same.
     """
-    if seat[{ABOUT}] != about or seat[{ROOM}] - seat[{FILLED}] < fetch(task, {NEED}, np.int64):
+    if seat.about != about or seat.room - seat.filled < record_at(task, TASK).need:
         hand_over(seat)
-    seat[{ABOUT}] = about
-    seat[{NOW}] = task
-    seat[{PHASE}] = 0
-    seat[{FRESH}] = 1
+    seat.about = about
+    seat.now = task
+    seat.phase = 0
+    seat.fresh = 1
 
 
-@jit("int64(int64[::1])")
+@jit()
 def step_task(seat):
-    """Do a slice of the task that is under way: done, stuck, or more (3); given up or with a fault it is done, too.
+    """Do a slice of the task that is under way: done, stuck, or more; given up or with a fault it is done, too.
 
     A task that was not done to its end leaves no matches behind.
     """
-    task = vector_at(seat[{NOW}], 64)
-    state = vector_at(seat[{SCRATCH}], 8)
+    task = record_at(seat.now, TASK)
+    state = vector_at(seat.scratch, 8)
     while True:
         if halted(seat):
-            seat[{FILLED}] = 0
-            return {STEP_DONE}
-        if seat[{PHASE}] >= task[{PHASES}]:
-            return {STEP_DONE}
-        at = {WORDS} + {PHASE_WORDS} * seat[{PHASE}]
-        first, last, order, count = task[at], task[at + 1], task[at + 2], task[at + 3]
-        if seat[{FRESH}] != 0:
-            begin(state, task[{KIND}], first, order)
-            seat[{FRESH}] = 0
+            seat.filled = 0
+            return STEP_DONE
+        if seat.phase >= task.phases:
+            return STEP_DONE
+        phase = record_at(seat.now + TASK_BYTES + PHASE_BYTES * seat.phase, PHASE)
+        first, last, order, count = phase.first, phase.last, phase.order, phase.count
+        if seat.fresh != 0:
+            begin(state, task.kind, first, order)
+            seat.fresh = 0
         if state[0] < last:
             break
-        seat[{FRESH}] = 1
-        seat[{PHASE}] += 1
-    if seat[{FILLED}] == 0 and load_acquire(seat[{TAKEN}], seat[{TURN}]) != 0:
-        return {STEP_STUCK}
-    until = min(last, state[0] + task[{SLICE}])
+        seat.fresh = 1
+        seat.phase += 1
+    if seat.filled == 0 and load_acquire(seat.taken, seat.turn) != 0:
+        return STEP_STUCK
+    until = min(last, state[0] + task.slice)
     found = look(seat, task, order, count, until, state)
     if found < 0:
-        fault = seat[{SCRATCH}] + (0 if task[{KIND}] == {PAIRS} else 64)
-        seat[{FILLED}] = 0
-        give_about(seat, {FAULT}, fetch(fault, 3, np.int64), fetch(fault, 4, np.int64), fetch(fault, 5, np.int64))
-        return {STEP_DONE}
-    seat[{FILLED}] += found
+        fault = seat.scratch + (0 if task.kind == TASK_PAIRS else 64)
+        seat.filled = 0
+        give_about(seat, MESSAGE_FAULT, fetch(fault, 3, np.int64), fetch(fault, 4, np.int64), fetch(fault, 5, np.int64))
+        return STEP_DONE
+    seat.filled += found
     if state[0] == until and until < last:
-        begin(state, task[{KIND}], until, order)
-    if seat[{ROOM}] - seat[{FILLED}] < task[{NEED}]:
+        begin(state, task.kind, until, order)
+    if seat.room - seat.filled < task.need:
         hand_over(seat)
-    return 3
+    return STEP_MORE
 
 
 @jit()
 def wait_at_random(seat):
     """Sleep a little, for tests of scheduling; return something random."""
-    noise = np.uint64(seat[{NOISE}])
+    noise = np.uint64(seat.noise)
     if noise == np.uint64(0):
-        noise = np.uint64(seat[{INDEX}] + 1) * np.uint64(0x9E3779B97F4A7C15)
+        noise = np.uint64(seat.index + 1) * np.uint64(0x9E3779B97F4A7C15)
     noise ^= noise << np.uint64(13)
     noise ^= noise >> np.uint64(7)
     noise ^= noise << np.uint64(17)
-    seat[{NOISE}] = np.int64(noise)
+    seat.noise = np.int64(noise)
     if noise & np.uint64(3) == np.uint64(0):
-        usleep(np.int64((noise >> np.uint64(8)) % np.uint64(seat[{DELAY}])))
+        usleep(np.int64((noise >> np.uint64(8)) % np.uint64(seat.delay)))
     return np.int64(noise >> np.uint64(40))
 
 
@@ -297,27 +250,3 @@ def rouse(event):
 def publish(address, index, value):
     """Write a word that other threads read."""
     store_release(address, index, value)
-'''
-
-
-def crew_source() -> str:
-    """Return the source of the loop, with the places of words filled in."""
-    from crosswind.plan.physical import PROBE_GROUP
-
-    words = {"GROUP": PROBE_GROUP, "WORDS": Task.WORDS}
-    return filled_in(_SOURCE, [Message, Task, Seat], words | step_words())
-
-
-def step_words() -> dict[str, int]:
-    """Return the words that steps come back with, and how long is a long time."""
-    return {"LONG": LONG} | {f"STEP_{name}": value for name, value in vars(Step).items() if isinstance(value, int)}
-
-
-def filled_in(source: str, records: Sequence[type], words: Mapping[str, int]) -> str:
-    """Return ``source`` with every ``{NAME}`` replaced by that word of ``records``, or of ``words``."""
-    places: dict[str, int] = {}
-    for record in records:
-        places |= {name: value for name, value in vars(record).items() if isinstance(value, int)}
-    for name, value in {**places, **words}.items():
-        source = source.replace("{" + name + "}", str(value))
-    return source
