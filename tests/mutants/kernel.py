@@ -353,8 +353,8 @@ ENTRIES = [
     Mutant(
         "last-tuple-not-linked",
         "compiled/arrange.py",
-        "link(copies[c, 3], at, at + count)",
-        "link(copies[c, 3], at, at + count - 1)",
+        "link(copy.links, at, at + count)",
+        "link(copy.links, at, at + count - 1)",
         "the last tuple of a push is not found among its equals",
         f"{STANDING}::test_equals_are_linked_the_last_one_first {THREE}",
     ),
@@ -540,8 +540,8 @@ ENTRIES = [
     Mutant(
         "nulls-in-messages",
         "compiled/gather.py",
-        "if index >= 0 and fetch(fetch(place, 3, np.int64), index, np.uint8) != 0:",
-        "if index >= 0 and fetch(fetch(place, 3, np.int64), index, np.uint8) > 1:",
+        "if index >= 0 and fetch(source.nulls, index, np.uint8) != 0:",
+        "if index >= 0 and fetch(source.nulls, index, np.uint8) > 1:",
         "nulls are shown as values",
         f"{STANDING}::test_rows_with_nulls_are_made_another_way",
     ),

@@ -24,21 +24,41 @@ __all__ = [
     "CHUNK_BYTES",
     "COLUMN",
     "COLUMN_BYTES",
+    "COLUMN_JOB",
+    "COLUMN_JOB_BYTES",
     "COLUMN_OUT",
+    "COLUMN_PLACE",
+    "COLUMN_PLACE_BYTES",
+    "COPY",
+    "COPY_BYTES",
+    "COPY_JOB",
+    "COPY_JOB_BYTES",
     "EMIT",
     "FOLLOW_DONE",
     "FOLLOW_FAULTED",
     "FOLLOW_FULL",
     "FOLLOW_PAUSED",
     "FOLLOW_SHORT",
+    "FORM",
+    "FORM_BYTES",
+    "FORM_COLUMN",
+    "FORM_COLUMN_BYTES",
     "KEEP",
     "LIMITS",
     "LIMITS_BYTES",
     "LIMIT_TABLE",
     "LIMIT_TABLE_BYTES",
+    "LINKED_KEY",
+    "LINKED_KEY_BYTES",
+    "LINKS",
+    "LINKS_BYTES",
     "MASK_ROW",
+    "MEMBER_PLACE",
+    "MEMBER_PLACE_BYTES",
     "MEMBER_ROWS",
     "MESSAGE_FAULT",
+    "MESSAGE_JOB",
+    "MESSAGE_JOB_BYTES",
     "MESSAGE_KINDS",
     "MESSAGE_MATCHES",
     "NUMBER_ROW",
@@ -430,3 +450,58 @@ CHUNK = _record("first", "end", "template", "order", "count", "tuple", "about")
 
 TASK_BYTES, PHASE_BYTES = TASK.itemsize, PHASE.itemsize
 BOARD_BYTES, CHUNK_BYTES = BOARD.itemsize, CHUNK.itemsize
+
+# -- windows that are written and linked (crosswind.kernel.compiled.arrange) --------------------------------
+
+COPY_JOB = _record("column", "target", "what")
+"""What is written: which column (-2: times, -1: sequence numbers), address to write to, bytes of a value (times
+``FLOAT_KEY`` where it is to be a key of floats)."""
+
+COPY = _record("first", "end", "length", "links")
+"""A copy of a window: its first job, and the one after its last; how many tuples there are, which goes on; and the
+address of its :data:`LINKS` (0: none)."""
+
+LINKS = _record("last", "cells", "before", "keys")
+"""Links of a basic window (:mod:`crosswind.window.links`): address of the last tuple of each hash, how many of these
+there are, address of the tuples before, how many keys; a :data:`LINKED_KEY` each follows."""
+
+LINKED_KEY = _record("at", "width")
+"""Where a key is, and its bytes."""
+
+COPY_JOB_BYTES, COPY_BYTES = COPY_JOB.itemsize, COPY.itemsize
+LINKS_BYTES, LINKED_KEY_BYTES = LINKS.itemsize, LINKED_KEY.itemsize
+
+# -- rows (crosswind.kernel.compiled.gather) -----------------------------------------------------------------
+
+COLUMN_JOB = _record("base", "table", "which", "rows", "out", "width", "count")
+"""A column to be fetched: address of the values (or 0, then address of a table of such addresses, and of the numbers
+that say which), address of the rows (0: one after the other), where in the memory, bytes of a value, count."""
+
+MESSAGE_JOB = _record("done", "memory", "form", "count", "members", "words")
+"""A message to be written: 1 if it could be done (where there are nulls it cannot); the address to write to; that of a
+:data:`FORM`; rows; members; how many words follow. These are a :data:`MEMBER_PLACE` for each member of each part, or,
+without members, a :data:`COLUMN_PLACE` for each column."""
+
+MEMBER_PLACE = _record("columns", "step", "times", "nulls", "which", "rows", "count")
+"""Where a member is: address of a table of where columns are, bytes in it from one to the next, address of the times,
+of what says by column whether there are nulls, of the numbers of basic windows, of the rows, and how many these are.
+Without numbers of basic windows (0) the table has the columns themselves, else of each the addresses in all basic
+windows."""
+
+COLUMN_PLACE = _record("base", "table", "which", "rows")
+"""Where a column is: the first four of a :data:`COLUMN_JOB`."""
+
+FORM = _record("size", "columns", "bytes_at", "rows_at", "nodes_at", "buffers_at")
+"""The form of messages (:class:`crosswind.io.message.Form`): words of the head, columns; where in the head the bytes
+of all columns are noted, the rows, the rows of the first column, and where that is (the others follow). A
+:data:`FORM_COLUMN` each follows, then the head."""
+
+FORM_COLUMN = _record("width", "member", "index")
+"""Bytes of a value; whose the column is, and which of its columns (-1: its times)."""
+
+MESSAGE_JOB_BYTES, MEMBER_PLACE_BYTES, COLUMN_PLACE_BYTES = (
+    MESSAGE_JOB.itemsize,
+    MEMBER_PLACE.itemsize,
+    COLUMN_PLACE.itemsize,
+)
+COLUMN_JOB_BYTES, FORM_BYTES, FORM_COLUMN_BYTES = COLUMN_JOB.itemsize, FORM.itemsize, FORM_COLUMN.itemsize

@@ -6,13 +6,25 @@ places. The starts are the directory in which probes look cells up.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.kernel.jit import load_source
+from crosswind.kernel.compiled.ring import record_at
+from crosswind.kernel.compiled.runtime import fetch, store
+from crosswind.kernel.compiled.search import mix_key, mix_text
+from crosswind.kernel.jit import jit
+from crosswind.kernel.records import (
+    COPY,
+    COPY_BYTES,
+    COPY_JOB,
+    COPY_JOB_BYTES,
+    LINKED_KEY,
+    LINKED_KEY_BYTES,
+    LINKS,
+    LINKS_BYTES,
+)
 
 __all__ = [
     "FLOAT_KEY",
@@ -32,15 +44,6 @@ FLOAT_KEY = -1
 """Times the width: what :func:`put_into_copies` is to make are keys of floats."""
 
 _Array = npt.NDArray[Any]
-
-# Some have a signature, since every query on floats needs one of them: they are loaded with the module.
-_SOURCE = '''"""Cells, hashes and counting sort."""
-
-import numpy as np
-
-from crosswind.kernel.jit import jit
-from crosswind.kernel.compiled.runtime import fetch, store
-from crosswind.kernel.compiled.search import mix_key, mix_text
 
 
 @jit()
@@ -126,12 +129,14 @@ def put_column(source, target, what, at, count):
 @jit()
 def link(record, start, stop):
     """Link tuples ``start`` to ``stop`` with those of their hash that came before them."""
-    last, cells, before = fetch(record, 0, np.int64), fetch(record, 1, np.int64), fetch(record, 2, np.int64)
+    links = record_at(record, LINKS)
+    last, cells, before, keys = links.last, links.cells, links.before, links.keys
     for i in range(start, stop):
         hashed = np.int64(0)
-        for q in range(fetch(record, 3, np.int64)):
-            at, width = fetch(record, 4 + 2 * q, np.int64), fetch(record, 5 + 2 * q, np.int64)
-            key = fetch(at, i, np.int64) if width == 8 else np.int64(fetch(at, i, np.int32))
+        for q in range(keys):
+            linked = record_at(record + LINKS_BYTES + LINKED_KEY_BYTES * q, LINKED_KEY)
+            at = linked.at
+            key = fetch(at, i, np.int64) if linked.width == 8 else np.int64(fetch(at, i, np.int32))
             hashed = mix_key(key, hashed)
         cell = hashed & (cells - 1)
         store(before, i, fetch(last, cell, np.int32))
@@ -141,19 +146,22 @@ def link(record, start, stop):
 @jit("void(int64[:, ::1], int64[:, ::1], int64, int64, int64, int64)")
 def put_copies(jobs, copies, columns, times, numbers, count):
     """Write tuples into all copies of a window, and link them there."""
+    jobs_at, copies_at = np.int64(jobs.ctypes.data), np.int64(copies.ctypes.data)
     for c in range(copies.shape[0]):
-        at = copies[c, 2]
-        for q in range(copies[c, 0], copies[c, 1]):
-            which = jobs[q, 0]
+        copy = record_at(copies_at + COPY_BYTES * c, COPY)
+        at = copy.length
+        for q in range(copy.first, copy.end):
+            job = record_at(jobs_at + COPY_JOB_BYTES * q, COPY_JOB)
+            which = job.column
             source = times if which == -2 else numbers if which == -1 else fetch(columns, which, np.int64)
-            put_column(source, jobs[q, 1], jobs[q, 2], at, count)
-        if copies[c, 3] != 0:
-            link(copies[c, 3], at, at + count)
-        copies[c, 2] = at + count
+            put_column(source, job.target, job.what, at, count)
+        if copy.links != 0:
+            link(copy.links, at, at + count)
+        copy.length = at + count
 
 
 @jit()
-def group(cells, directory, places):
+def sort_by_cell(cells, directory, places):
     """Fill the directory, and ``places`` with the tuples in the order of their cells."""
     for i in range(directory.shape[0]):
         directory[i] = 0
@@ -183,47 +191,34 @@ def mix_texts(offsets, text, hashes):
     for i in range(hashes.shape[0]):
         begin = fetch(offsets, i, np.int64)
         hashes[i] = mix_text(text + begin, fetch(offsets, i + 1, np.int64) - begin)
-'''
-
-
-@lru_cache(maxsize=1)
-def _kernels() -> Any:
-    return load_source(_SOURCE)
 
 
 def float_keys(address: int, count: int, bits: int) -> _Array:
     """Return the keys of ``count`` floats of ``bits`` at ``address``."""
     keys = np.empty(count, dtype=np.int32 if bits == 32 else np.int64)
-    (_kernels().keys_32 if bits == 32 else _kernels().keys_64)(address, keys)
+    (keys_32 if bits == 32 else keys_64)(address, keys)
     return keys
 
 
 def put_into_copies(jobs: _Array, copies: _Array, columns: int, times: int, numbers: int, count: int) -> None:
     """Write ``count`` tuples into all copies of a window, and link them where that has to be.
 
-    ``columns`` is the address of a table of addresses. A job is three numbers: which column (-2: times, -1: sequence
-    numbers), address to write to, bytes of a value (times ``FLOAT_KEY`` where it is to be a key of floats). A copy is
-    four: its first job, and the one after its last; how
-    many tuples there are, which goes on; and the address of the record of its Links (0: none).
+    ``columns`` is the address of a table of addresses. A row of ``jobs`` is a
+    :data:`crosswind.kernel.records.COPY_JOB`, one of ``copies`` a :data:`crosswind.kernel.records.COPY`.
     """
-    _kernels().put_copies(jobs, copies, columns, times, numbers, count)
+    put_copies.compiled(jobs, copies, columns, times, numbers, count)
 
 
 def link_tuples(record: int, start: int, stop: int) -> None:
     """Link tuples ``start`` to ``stop`` of a basic window; ``record`` is where that of its Links is."""
-    _kernels().link(record, start, stop)
-
-
-def any_nan(values: int, width: int, count: int) -> bool:
-    """Return whether one of ``count`` floats of ``width`` bytes at an address is NaN."""
-    return bool(_kernels().any_nan(values, width, count))
+    link(record, start, stop)
 
 
 def grid_cells(axes: list[tuple[_Array, float, float, int]], count: int) -> npt.NDArray[np.int32]:
     """Return the cell of each tuple on a grid; an axis is (values, origin, scale, cells)."""
     out = np.zeros(count, dtype=np.int32)
     for values, origin, scale, cells in axes:
-        _kernels().add_axis(values, origin, scale, cells, out, cells)
+        add_axis(values, origin, scale, cells, out, cells)
     return out
 
 
@@ -231,7 +226,7 @@ def hash_keys(keys: list[_Array]) -> npt.NDArray[np.int64]:
     """Return one hash (not negative) of the keys of each tuple."""
     hashes = np.zeros(len(keys[0]), dtype=np.int64)
     for column in keys:
-        _kernels().mix(np.ascontiguousarray(column, dtype=np.int64), hashes)
+        mix(np.ascontiguousarray(column, dtype=np.int64), hashes)
     return hashes
 
 
@@ -244,7 +239,7 @@ def hash_texts(offsets: _Array, text: _Array) -> npt.NDArray[np.int32]:
     """Return a 32-bit key of each text; equal texts have equal keys."""
     hashes = np.empty(len(offsets) - 1, dtype=np.int32)
     offsets = np.ascontiguousarray(offsets)
-    _kernels().mix_texts(offsets.ctypes.data, text.ctypes.data, hashes)
+    mix_texts(offsets.ctypes.data, text.ctypes.data, hashes)
     return hashes
 
 
@@ -252,7 +247,7 @@ def hash_wides(pairs: _Array) -> npt.NDArray[np.int32]:
     """Return a 32-bit key of each 128-bit value; equal values have equal keys."""
     hashes = np.zeros(len(pairs) // 2, dtype=np.int64)
     for half in (0, 1):
-        _kernels().mix(np.ascontiguousarray(pairs[half::2]), hashes)
+        mix(np.ascontiguousarray(pairs[half::2]), hashes)
     return hashes.astype(np.int32)
 
 
@@ -260,5 +255,5 @@ def group(cells: npt.NDArray[np.int32], count: int) -> tuple[npt.NDArray[np.int3
     """Return the directory of ``count`` cells, and the tuples in the order of their cells."""
     directory = np.empty(count + 1, dtype=np.int32)
     places = np.empty(len(cells), dtype=np.int64)
-    _kernels().group(cells, directory, places)
+    sort_by_cell(cells, directory, places)
     return directory, places
