@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -67,6 +68,8 @@ ONLY_IN = {
 
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
+CODE_STRING_LINES_MAX = 40
+KERNEL_IMPORTS_INSIDE_MAX = 4
 FORBIDDEN_NAMES = re.compile(r"utils?|helpers?|managers?|core|common|misc", re.IGNORECASE)
 
 
@@ -198,6 +201,47 @@ def test_files_fit_in_the_head():
     counts = {short(path): len(path.read_text(encoding="utf-8").splitlines()) for path in python_files()}
     long = {path: count for path, count in counts.items() if count > FILE_LINES_MAX}
     assert not long, f"at most {FILE_LINES_MAX} lines: {long}"
+
+
+def documentation(path: Path) -> set[int]:
+    """Return the docstrings of a file, and strings that stand below what they document."""
+    expressions = [node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)]
+    return {id(value) for value in expressions if isinstance(value, ast.Constant)}
+
+
+def is_data(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def test_code_is_not_kept_in_strings():
+    """No editor, linter or type checker sees it there. What has to be generated is put together from small pieces."""
+    long = []
+    for path in modules().values():
+        known = documentation(path)
+        for node in ast.walk(tree(path)):
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in known:
+                continue
+            lines = node.value.count("\n")
+            if lines > CODE_STRING_LINES_MAX and not is_data(node.value):
+                long.append(f"{short(path)}:{node.lineno}: {lines} lines")
+    assert not long, f"at most {CODE_STRING_LINES_MAX} lines:\n" + "\n".join(long)
+
+
+def test_kernels_are_imported_at_the_top():
+    """They cost nothing until they are compiled (:mod:`crosswind.kernel.jit`)."""
+    inside = [
+        f"{short(path)}:{node.lineno}"
+        for path in modules().values()
+        for function in ast.walk(tree(path))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("crosswind.kernel")
+    ]
+    assert len(inside) <= KERNEL_IMPORTS_INSIDE_MAX, "\n".join(inside)
 
 
 def test_names_come_from_the_domain():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from typing import Any
 
 from crosswind.lab.draw import as_svg, can_draw
 from crosswind.lab.figure import SOURCES, Figure
 from crosswind.lab.papers import Paper
-from crosswind.lab.style import CSS
 from crosswind.lab.verdict import VERDICTS, Check
 
 __all__ = ["number", "write_page"]
@@ -40,10 +40,11 @@ def write_page(
     """
     navigation = "".join(_entry(paper, figures) for paper, figures in sections)
     body = "".join(_section(paper, figures) for paper, figures in sections)
+    style = resources.files("crosswind.lab").joinpath("page.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Crosswind: the lab</title><style>{CSS}</style></head><body>"
+        f"<title>Crosswind: the lab</title><style>\n{style}</style></head><body>"
         f'<nav><a class="brand" href="#top">Crosswind lab</a>{navigation}'
         '<a class="paper" href="#steps">Step by step</a></nav>'
         f'<main id="top">{_head(sections, machine, settings)}{body}'

@@ -29,9 +29,11 @@ from crosswind.kernel.records import (
 __all__ = [
     "FLOAT_KEY",
     "any_nan",
+    "cell_of",
     "float_keys",
     "grid_cells",
     "group",
+    "half_of",
     "hash_cells",
     "hash_keys",
     "hash_texts",
@@ -47,17 +49,28 @@ _Array = npt.NDArray[Any]
 
 
 @jit()
+def half_of(key, base, shift):
+    """Return the half key of ``key``: -1 below the base, more than 65535 above the last one."""
+    if key < base:
+        return np.int64(-1)
+    offset = (np.uint64(key) - np.uint64(base)) >> np.uint64(shift)
+    return np.int64(offset) if offset < np.uint64(65536) else np.int64(65536)
+
+
+@jit()
+def cell_of(value, origin, scale, cells):
+    """Return the cell of ``value`` on an axis; values beyond the ends belong to the end cells."""
+    place = (value - origin) * scale
+    if place >= cells - 1:
+        return cells - 1
+    return np.int64(place) if place > 0.0 else np.int64(0)
+
+
+@jit()
 def add_axis(values, origin, scale, cells, out, times):
     """Set ``out`` to ``out * times`` plus the cell of each value."""
     for i in range(values.shape[0]):
-        place = (values[i] - origin) * scale
-        if place >= cells - 1:
-            c = cells - 1
-        elif place > 0.0:
-            c = np.int64(place)
-        else:
-            c = np.int64(0)
-        out[i] = np.int32(out[i] * times + c)
+        out[i] = np.int32(out[i] * times + cell_of(values[i], origin, scale, cells))
 
 
 @jit()

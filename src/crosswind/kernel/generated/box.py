@@ -29,32 +29,12 @@ _SIGNATURE = (
     'int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[::1])"'
 )
 
-_CELL = '''
-
-@jit()
-def half_of(key, base, shift):
-    """Return the half key of ``key``: -1 below the base, more than 65535 above the last one."""
-    if key < base:
-        return np.int64(-1)
-    offset = (np.uint64(key) - np.uint64(base)) >> np.uint64(shift)
-    return np.int64(offset) if offset < np.uint64(65536) else np.int64(65536)
-
-
-@jit()
-def cell(value, origin, scale, cells):
-    """Return the cell of ``value`` on an axis; values beyond the ends belong to the end cells."""
-    place = (value - origin) * scale
-    if place >= cells - 1:
-        return cells - 1
-    return np.int64(place) if place > 0.0 else np.int64(0)
-
-'''
-
 _HEAD = '''"""Candidates of boxes in basic windows, 32 keys at a time."""
 
 import numpy as np
 
 from crosswind.kernel.jit import jit
+from crosswind.kernel.compiled.arrange import cell_of, half_of
 from crosswind.kernel.compiled.runtime import fetch, prefetch
 from crosswind.kernel.compiled.simd import any_inside, in_range_16, in_range_32, in_range_64, lowest_bit
 '''
@@ -75,7 +55,7 @@ def box_source(bits: tuple[int, ...], block: int) -> str:
         load.append(f"                skip |= b{d} < 0 or a{d} > 65535")
         load.append(f"                a{d} = max(a{d}, 0)")
         load.append(f"                b{d} = min(b{d}, 65535) - a{d}")
-    text = _TEMPLATE.format(
+    text = (_CELLS + _PASS_OVER + _OPEN_RUN + _LINKED + _RANGE + _MASK + _KEEP + _NEXT).format(
         signature=_SIGNATURE,
         keys="\n".join(
             f"        k{d} = runs[r, {at}]; h{d} = runs[r, {at + 1}]"
@@ -105,14 +85,15 @@ def box_source(bits: tuple[int, ...], block: int) -> str:
         dims=PROBE_HEAD,
         per=PROBE_DIMENSION,
     )
-    return _HEAD + _CELL + text
+    return _HEAD + text
 
 
 def _tuple(parts: Iterable[str]) -> str:
     return "(" + "".join(f"{part}, " for part in parts) + ")"
 
 
-_TEMPLATE = '''
+_CELLS = '''
+
 @jit()
 def locate(runs, params, r, probe, order, start, stop, work):
     """Find the cells of some probes, and ask for what lies there before any of it is read.
@@ -131,10 +112,10 @@ def locate(runs, params, r, probe, order, start, stop, work):
             work[g, 0] = work[g, 1] = fetch(probe[4], j, np.int64) & (cells_1 - 1)
             work[g, 2] = work[g, 3] = 0
         else:
-            work[g, 0] = cell(fetch(probe[at_1 + 2], j, np.float64), params[r, 0], params[r, 1], cells_1)
-            work[g, 1] = cell(fetch(probe[at_1 + 3], j, np.float64), params[r, 0], params[r, 1], cells_1)
-            work[g, 2] = cell(fetch(probe[at_2 + 2], j, np.float64), params[r, 2], params[r, 3], cells_2)
-            work[g, 3] = cell(fetch(probe[at_2 + 3], j, np.float64), params[r, 2], params[r, 3], cells_2)
+            work[g, 0] = cell_of(fetch(probe[at_1 + 2], j, np.float64), params[r, 0], params[r, 1], cells_1)
+            work[g, 1] = cell_of(fetch(probe[at_1 + 3], j, np.float64), params[r, 0], params[r, 1], cells_1)
+            work[g, 2] = cell_of(fetch(probe[at_2 + 2], j, np.float64), params[r, 2], params[r, 3], cells_2)
+            work[g, 3] = cell_of(fetch(probe[at_2 + 3], j, np.float64), params[r, 2], params[r, 3], cells_2)
         prefetch(directory + 4 * (work[g, 0] * cells_2 + work[g, 2]))
     for k in range(start, stop):
         g = k - start
@@ -142,6 +123,10 @@ def locate(runs, params, r, probe, order, start, stop, work):
 {prefetches}
 
 
+'''
+"""Which cells a box overlaps."""
+
+_PASS_OVER = '''\
 any_half = any_inside({halves})
 any_full = any_inside({bits})
 
@@ -166,6 +151,10 @@ def next_full(columns, tops, spans, i, stop):
     return i
 
 
+'''
+"""Passing over candidates, none of which is inside."""
+
+_OPEN_RUN = '''\
 @jit({signature})
 def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, work, out_w, out_i, out_j, state):
     """Append candidates ``<run, i, j>``; return how many. Goes on from ``state`` when called again.
@@ -202,6 +191,10 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, work, out_w, 
             j = order[k]
             skip = False
 {load}
+'''
+"""The next basic window, and the box of a probe in it; ``c`` is a block or cell, ``i`` a candidate."""
+
+_LINKED = """\
             if kind == 3:
                 if c < 0:
                     c = 0
@@ -232,6 +225,10 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, work, out_w, 
                 i = -1
                 k += 1
                 continue
+"""
+"""Where equals are linked: the candidates are those of the hash, the last one first."""
+
+_RANGE = """\
             if kind == 0:
                 if c < 0:
                     c = 0
@@ -252,6 +249,10 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, work, out_w, 
                 i = start
             if skip:
                 i = stop
+"""
+"""Else the candidates are a range: a block of a basic window that is not arranged, or a row of cells."""
+
+_MASK = """\
             while i < stop:
                 if h0:
                     i = next_half({columns}, {tops}, {spans}, i, stop)
@@ -270,6 +271,10 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, work, out_w, 
                                 mask |= np.int64(1) << (at - i)
                     else:
                         mask = {mask}
+"""
+"""Which of 32 candidates are inside."""
+
+_KEEP = """\
                 if mask:
                     if stop - i < 32:
                         mask &= (np.int64(1) << (stop - i)) - 1
@@ -292,6 +297,10 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, work, out_w, 
                         out_w[n] = r; out_i[n] = at; out_j[n] = j
                         n += 1
                 i += 32
+"""
+"""Those of them that are, with half keys compared exactly, and whose time and number may be met."""
+
+_NEXT = """\
             i = -1
             if kind == 0:
                 k += 1
@@ -309,7 +318,8 @@ def probe_runs(runs, params, n_runs, probe, spans, order, n_probe, work, out_w, 
         r += 1
     state[0] = r
     return n
-'''
+"""
+"""On to the next range, probe, basic window."""
 
 
 @lru_cache(maxsize=64)
