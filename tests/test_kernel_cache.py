@@ -13,6 +13,7 @@ import subprocess
 import sys
 import traceback
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -447,6 +448,49 @@ def test_source_that_fails_leaves_no_module_behind():
     assert not [name for name in set(sys.modules) - before if name.startswith("crosswind_kernel_")]
 
 
+_IMPORTS = """
+import importlib, pkgutil, sys
+import crosswind
+for package in ("kernel.compiled", "kernel.generated", "engine"):
+    folder = importlib.import_module(f"crosswind.{package}")
+    for module in pkgutil.walk_packages(folder.__path__, folder.__name__ + "."):
+        importlib.import_module(module.name)
+loaded = {"numba", "llvmlite"} & set(sys.modules)
+assert not loaded, loaded
+"""
+
+
+def test_kernels_are_imported_without_a_compiler():
+    done = subprocess.run([sys.executable, "-c", _IMPORTS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+_CALLS = '''"""Kernels that call each other, compiled for what they are called with."""
+
+from crosswind.kernel.jit import jit
+
+
+@jit()
+def once(value):
+    return value + {number}
+
+
+@jit()
+def twice(value):
+    return once(once(value))
+'''
+
+
+def test_threads_that_need_a_kernel_at_once_wait_for_each_other():
+    """One may be compiling a kernel that another one is about to compile for a kernel that calls it."""
+    for number in range(3):
+        module = load_source(_CALLS.format(number=number))
+        with ThreadPoolExecutor(8) as threads:
+            calls = [module.once, module.twice] * 4
+            results = [threads.submit(call, 5) for call in calls]
+            assert [result.result(timeout=60) for result in results] == [5 + number, 5 + 2 * number] * 4
+
+
 def fresh() -> str:
     for function in (store._environment, store._closure, store.module_source):
         function.cache_clear()
@@ -456,7 +500,7 @@ def fresh() -> str:
 def test_the_files_that_kernels_call_decide(monkeypatch):
     before = fresh()
     called = store._closure(frozenset(["crosswind.kernel.compiled.search"]))
-    assert called >= {f"crosswind.kernel.{name}" for name in ("search", "runtime", "jit")}
+    assert called >= {f"crosswind.kernel.{name}" for name in ("compiled.search", "compiled.runtime", "jit")}
     for module in called:
         changed = store.module_source(module) + "\n# changed\n"
         original = store.module_source
