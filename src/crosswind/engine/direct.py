@@ -15,6 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crosswind.io.arrow import column_of
+from crosswind.kernel.compiled.arrange import any_nan
+from crosswind.kernel.generated.emit import Facts
+from crosswind.kernel.generated.map import map_kernel
 from crosswind.plan.logic import Formula
 from crosswind.plan.physical import POINTERS_PER_COLUMN, arrow_width, machine_dtype
 from crosswind.query.tree import Expr
@@ -111,8 +114,6 @@ class DirectReader:
         return Arrivals(times, [at[place] for place in self._places], self._forms, ends, nans, make, made)
 
     def _any_nan(self, at: list[int], count: int) -> bool:
-        from crosswind.kernel.arrange import any_nan
-
         return any(any_nan(at[place], width, count) for place, width in self._floats)
 
 
@@ -136,8 +137,6 @@ class _Map:
 
     def run(self, at: list[int], count: int) -> npt.NDArray[np.int64] | npt.NDArray[np.bool_] | None:
         """Return what is computed, a row per output (of a filter: which tuples it keeps); None: better not."""
-        from crosswind.kernel.arrange import any_nan
-
         if any(any_nan(at[place], width, count) for place, width in self._floats):
             return None
         if self._kernel is None:
@@ -155,9 +154,6 @@ class _Map:
         return made if self._of.keep is None else made.view(np.bool_)[0, :count]
 
     def _compile(self) -> None:
-        from crosswind.kernel.emit import Facts
-        from crosswind.kernel.map import map_kernel
-
         of = self._of
         kernel = map_kernel(of.leaves, of.outputs, of.keep, Facts(nulls=False, nans=False))
         self._kernel, self._is_nullable = kernel.call, any(kernel.nullable)
