@@ -106,8 +106,10 @@ class EngineConfig:
         if self.basic_window is None:
             yield
             return
-        from crosswind.engine import handshake, journey, ops, session, standing
+        from crosswind.engine import session
         from crosswind.engine.parallel import pool
+        from crosswind.engine.parallel.handshake import engine as handshake
+        from crosswind.engine.probe import cached_pairs, operators, tree
 
         small = {name: partial(_with_basic_window, getattr(session, name), self.basic_window) for name in JOINS}
         with (
@@ -115,10 +117,10 @@ class EngineConfig:
             patch.object(session, "_CHUNK", 2 * self.basic_window),
             patch.object(pool, "ALONE", 0),
             patch.object(handshake, "BATCH", 2),
-            patch.object(journey, "ROOM", 32 if self.basic_window > 4 else 200),
-            patch.object(ops, "RESULTS_ROOM", 3),
-            patch.object(standing, "PAIRS_ROOM", 2),
-            patch.object(standing, "PAIRS_MOST", 32 if self.basic_window > 4 else 1 << 12),
+            patch.object(tree, "ROOM", 32 if self.basic_window > 4 else 200),
+            patch.object(operators, "RESULTS_ROOM", 3),
+            patch.object(cached_pairs, "PAIRS_ROOM", 2),
+            patch.object(cached_pairs, "PAIRS_MOST", 32 if self.basic_window > 4 else 1 << 12),
         ):
             yield
 

@@ -52,14 +52,15 @@ class Scenario:
 
     def open(self) -> Any:
         """Open the join, with small basic windows and work for all workers."""
-        from crosswind.engine import handshake, standing
         from crosswind.engine.parallel import pool
+        from crosswind.engine.parallel.handshake import engine as handshake
+        from crosswind.engine.probe import cached_pairs
 
         schemas = dict.fromkeys(self.streams, R)
         with (
             patch.object(pool, "ALONE", 0),
             patch.object(handshake, "BATCH", 2),
-            patch.object(standing, "PAIRS_ROOM", 2),
+            patch.object(cached_pairs, "PAIRS_ROOM", 2),
         ):
             return cw.open(self.sql, schemas, **{"basic_window": 8, "lateness": 3, **self.options})
 

@@ -132,9 +132,9 @@ class Run:
     def _watched(self) -> Iterator[None]:
         """Note which tuples are admitted and how windows are arranged; warnings are errors, but for those expected."""
         import crosswind as cw
-        from crosswind.engine.admission import Admission
-        from crosswind.engine.index import Index
+        from crosswind.engine.ingest.admission import Admission
         from crosswind.engine.inorder import InOrder
+        from crosswind.engine.probe.index import Index
 
         portions, arrange, set_aside = Admission.portions, Index.arrange, InOrder._set_aside
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import crosswind as cw
-from crosswind.engine.batching import Backlog
+from crosswind.engine.ingest.batching import Backlog
 from crosswind.testing import assert_same_rows
 from tests.waiting import PATIENCE_S, wait_until
 

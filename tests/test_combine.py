@@ -7,14 +7,14 @@ import random
 import numpy as np
 import pytest
 
-from crosswind.engine.spans import Limits, Spans, Turn, reach
+from crosswind.engine.probe.bounds import Limits, ReleaseBounds, WindowBounds, reach
 from crosswind.kernel.compiled.combine import bound, group, in_limits
 from crosswind.plan.axis import INT64_MAX, INT64_MIN
 from crosswind.window.vector import address
 from tests import seeds
 
 TIMES = [INT64_MIN, INT64_MIN + 3, -5, 0, 1, 2, 7, 40, INT64_MAX - 2, INT64_MAX]
-UNORDERED = Turn(4, None)
+UNORDERED = ReleaseBounds(4, None)
 
 
 def combinations(rng: random.Random, members: int, count: int) -> np.ndarray:
@@ -29,9 +29,9 @@ def combinations(rng: random.Random, members: int, count: int) -> np.ndarray:
     return cells
 
 
-def ages(rng: random.Random, units: int) -> Spans:
+def ages(rng: random.Random, units: int) -> WindowBounds:
     some = tuple((unit, rng.choice([None, 0, 5, 40])) for unit in range(units))
-    return Spans(some, (), rng.choice([INT64_MIN, -1, 6]))
+    return WindowBounds(some, (), rng.choice([INT64_MIN, -1, 6]))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -59,7 +59,7 @@ def test_terms_whose_windows_are_too_short_lose_their_bit(seed: int):
     members = rng.randint(2, 3)
     cells = combinations(rng, members, 12)
     cells[0] = 7
-    classes: dict[Spans, int] = {}
+    classes: dict[WindowBounds, int] = {}
     for bit in (1, 2, 4):
         spans = ages(rng, members)
         classes[spans] = classes.get(spans, 0) | bit

@@ -32,7 +32,7 @@ def test_a_call_that_is_interrupted_leaves_no_trace(scenario: Scenario):
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 def test_arranging_that_fails_is_taken_back(error, monkeypatch):
-    from crosswind.engine.index import Index
+    from crosswind.engine.probe.index import Index
 
     arrange, calls = Index.arrange, []
 
@@ -224,7 +224,7 @@ def test_a_tuple_without_a_partner_that_overflows_is_set_aside():
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("count", range(8))
 def test_workers_of_a_join_that_is_gone_end_though_it_is_interrupted(count, monkeypatch):
-    monkeypatch.setattr("crosswind.engine.handshake.BATCH", 1)  # workers get the smallest probe
+    monkeypatch.setattr("crosswind.engine.parallel.handshake.engine.BATCH", 1)  # workers get the smallest probe
     before = set(threading.enumerate())
     join = cw.open(BAND, SCHEMAS, engine="handshake", workers=2)
     join.push("R", batch([1], [1]))

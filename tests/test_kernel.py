@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import crosswind as cw
-from crosswind.engine.index import Index
-from crosswind.engine.probe import Scratch
+from crosswind.engine.probe.boxes import Scratch
+from crosswind.engine.probe.index import Index
 from crosswind.kernel.compiled.arrange import (
     float_keys,
     grid_cells,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from crosswind.engine.ordering import OrderedOutput
+from crosswind.engine.output.ordered import OrderedOutput
 
 SCHEMA = pa.schema([("n", pa.int64())])
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 import crosswind as cw
-from crosswind.engine.handshake import Handshake
 from crosswind.engine.parallel import placement
 from crosswind.engine.parallel.cell import Partition, Staff
+from crosswind.engine.parallel.handshake.engine import Handshake
 from crosswind.engine.parallel.placement import cores_in_order
 from tests import seeds
 from tests.conftest import EngineConfig
@@ -224,7 +224,7 @@ def test_results_that_outnumber_the_input_a_thousandfold_all_come():
 @pytest.mark.parametrize("engine", ["cell", "grid"])
 def test_results_leave_while_workers_are_still_searching(engine, caller_s, monkeypatch):
     """Workers hand over results that are many; a caller that lags behind makes them wait, not lose any."""
-    monkeypatch.setattr("crosswind.engine.journey._RESULTS", 4_000)
+    monkeypatch.setattr("crosswind.engine.probe.tree._RESULTS", 4_000)
     monkeypatch.setattr("crosswind.engine.parallel.pool._HANDED_OVER", 1)
     tables = streams(600)
     expected = rows(cw.run(ALL, tables, engine="kang"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from crosswind.engine.probe import pair_spec
+from crosswind.engine.probe.boxes import pair_spec
 from crosswind.kernel.generated.box import box_source
 from crosswind.kernel.generated.emit import Facts
 from crosswind.kernel.generated.scan import PairSpec, scan_source

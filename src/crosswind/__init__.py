@@ -36,8 +36,8 @@ from crosswind.loading import heavy_loading
 if TYPE_CHECKING:
     from crosswind import spark as spark
     from crosswind import testing as testing
-    from crosswind.engine.batching import Feeder
     from crosswind.engine.explain import explain
+    from crosswind.engine.ingest.batching import Feeder
     from crosswind.engine.join import Join
     from crosswind.engine.many import ManyJoin
     from crosswind.engine.session import open, run  # noqa: A004 - `cw.open` is the public name
@@ -78,7 +78,7 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Feeder": "crosswind.engine.batching",
+    "Feeder": "crosswind.engine.ingest.batching",
     "Join": "crosswind.engine.join",
     "ManyJoin": "crosswind.engine.many",
     "Stats": "crosswind.engine.stats",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crosswind.bench.scale import model_row_latency_s
-from crosswind.engine.handshake import chunk_tuples
+from crosswind.engine.parallel.handshake.engine import chunk_tuples
 from crosswind.lab.costs import Costs
 from crosswind.lab.dpjoin.simulate import BATCH, called, layouts_of, pushed_pairs_per_s, streamed
 from crosswind.lab.row import Row, push_ns, row_rate

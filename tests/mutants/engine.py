@@ -14,7 +14,7 @@ EXPIRY = "test_expiry.py"
 ENTRIES = [
     Mutant(
         "filtered-rows-computed",
-        "intake.py",
+        "ingest/intake.py",
         "        if keep is None:\n            return self._run(",
         "        if len(arrays):\n            return self._run(",
         "an overflow in a tuple that the filter takes out refuses the batch",
@@ -22,7 +22,7 @@ ENTRIES = [
     ),
     Mutant(
         "null-keys-join",
-        "intake.py",
+        "ingest/intake.py",
         "if vector.valid is not None and self._required:",
         "if vector.valid is not None and not self._required:",
         "nulls in searched columns join as what lies under them",
@@ -30,7 +30,7 @@ ENTRIES = [
     ),
     Mutant(
         "filter-or-null",
-        "intake.py",
+        "ingest/intake.py",
         "mask if keep is None else keep & mask",
         "mask",
         "tuples of ROWS windows come past the filter if another of the batch has a null",
@@ -38,7 +38,7 @@ ENTRIES = [
     ),
     Mutant(
         "shown-times-of-another-unit",
-        "intake.py",
+        "ingest/intake.py",
         "if name == self._unit.stream.time and factor == 1 and arrow_width(of) == 8:",
         "if name == self._unit.stream.time and arrow_width(of) == 8:",
         "times are shown in the unit of the other stream",
@@ -46,7 +46,7 @@ ENTRIES = [
     ),
     Mutant(
         "texts-by-their-bits",
-        "intake.py",
+        "ingest/intake.py",
         "if dimension.expr == column and plain and not dimension.hashed and",
         "if dimension.expr == column and plain and",
         "a hash is shown instead of the value",
@@ -55,7 +55,7 @@ ENTRIES = [
     ),
     Mutant(
         "shortest-window-expires",
-        "spans.py",
+        "probe/bounds.py",
         "return cls(max(ages, default=None), max(counts",
         "return cls(min(ages, default=None), max(counts",
         "tuples are released when the query with the shortest window is done with them",
@@ -63,7 +63,7 @@ ENTRIES = [
     ),
     Mutant(
         "fewest-rows-expire",
-        "spans.py",
+        "probe/bounds.py",
         "max(counts, default=None), tuple(",
         "min(counts, default=None), tuple(",
         "tuples are released when the query with the fewest ROWS is done with them",
@@ -71,7 +71,7 @@ ENTRIES = [
     ),
     Mutant(
         "since-of-the-latest",
-        "spans.py",
+        "probe/bounds.py",
         "min(spans.since for spans in known)",
         "max(spans.since for spans in known)",
         "queries that run along lose pairs when another one is added",
@@ -79,7 +79,7 @@ ENTRIES = [
     ),
     Mutant(
         "window-just-long-enough",
-        "spans.py",
+        "probe/bounds.py",
         "if size >= step) for step in steps]",
         "if size > step) for step in steps]",
         "a query loses the pairs that its window just holds",
@@ -87,7 +87,7 @@ ENTRIES = [
     ),
     Mutant(
         "scan-beyond-the-window",
-        "probe.py",
+        "probe/boxes.py",
         "np.maximum(times, INT64_MIN + back) - back",
         "np.maximum(times, INT64_MIN + back) - back + 1",
         "pair by pair, a window is one tick too short",
@@ -95,7 +95,7 @@ ENTRIES = [
     ),
     Mutant(
         "released-before-its-time",
-        "ordering.py",
+        "output/ordered.py",
         'count = int(np.searchsorted(times[order], watermark, side="right"))',
         'count = int(np.searchsorted(times[order], watermark + 1, side="right"))',
         "a result comes out before an earlier one",
@@ -103,7 +103,7 @@ ENTRIES = [
     ),
     Mutant(
         "held-for-ever",
-        "ordering.py",
+        "output/ordered.py",
         "self._held = [(times[rest], take_rows(table, rest))] if len(rest) else []",
         "self._held = [(times[rest], take_rows(table, rest))] if len(rest) > 1 else []",
         "a result that waits alone is lost",
@@ -111,7 +111,7 @@ ENTRIES = [
     ),
     Mutant(
         "snapshot-without-held-results",
-        "ordering.py",
+        "output/ordered.py",
         "            self._held = [(times, table.drop_columns([RESULT_TIME]))]",
         "            self._held = [(times[:1], table.drop_columns([RESULT_TIME]).slice(0, 1))]",
         "after a restore held results are lost",
@@ -119,7 +119,7 @@ ENTRIES = [
     ),
     Mutant(
         "shed-too-late",
-        "admission.py",
+        "ingest/admission.py",
         "self._found < self._limit:",
         "self._found < 2 * self._limit:",
         "a call gives twice as many results as it was allowed",
@@ -127,7 +127,7 @@ ENTRIES = [
     ),
     Mutant(
         "shed-the-end",
-        "admission.py",
+        "ingest/admission.py",
         "order = self._random.permutation(count)",
         "order = np.arange(count)",
         "the end of a batch is shed, not a sample of it",
@@ -135,7 +135,7 @@ ENTRIES = [
     ),
     Mutant(
         "cut-batch-doubled",
-        "batching.py",
+        "ingest/batching.py",
         "queue.appendleft(Portion(stream, taken.batch.slice(count)))",
         "queue.appendleft(Portion(stream, taken.batch.slice(count - 1)))",
         "a tuple of a batch that is cut is pushed twice",
@@ -143,7 +143,7 @@ ENTRIES = [
     ),
     Mutant(
         "block-cut",
-        "batching.py",
+        "ingest/batching.py",
         "whole = count if rest else count // self._block * self._block",
         "whole = count",
         "a portion holds parts of a unit block",
@@ -151,7 +151,7 @@ ENTRIES = [
     ),
     Mutant(
         "backlog-miscounted",
-        "batching.py",
+        "ingest/batching.py",
         "self._tuples -= len(taken)",
         "self._tuples -= 1",
         "producers are held up though nothing waits",
@@ -167,7 +167,7 @@ ENTRIES = [
     ),
     Mutant(
         "new-slots-in-the-window",
-        "intake.py",
+        "ingest/intake.py",
         "*range(self.stored, len(self.layouts))]",
         "*range(self.stored - 1, len(self.layouts) - 1)]",
         "tuples look for partners with another of their columns",
@@ -175,7 +175,7 @@ ENTRIES = [
     ),
     Mutant(
         "added-query-sees-the-past",
-        "relaying.py",
+        "relayout.py",
         "    valid = np.zeros(count, dtype=np.uint8)",
         "    valid = np.ones(count, dtype=np.uint8)",
         "columns that a new query needs are zeros, not nulls, in tuples from before it",
@@ -208,7 +208,7 @@ ENTRIES = [
     ),
     Mutant(
         "rows-of-nothing",
-        "result.py",
+        "output/rows.py",
         "rows = np.flatnonzero(made[0].values)",
         "rows = np.arange(len(made[0].values))",
         "WHERE of an outer join is not applied",
@@ -216,7 +216,7 @@ ENTRIES = [
     ),
     Mutant(
         "opaque-values-mixed-up",
-        "result.py",
+        "output/rows.py",
         "starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]",
         "starts = np.zeros(len(parts), dtype=np.int64)",
         "nested values are those of another basic window",
@@ -224,8 +224,8 @@ ENTRIES = [
     ),
     Mutant(
         "product-with-a-condition",
-        "hopping.py",
-        "return not self.refers and not self.hop.dimensions and all(",
+        "probe/step.py",
+        "return not self.refers and not self.planned.dimensions and all(",
         "return not self.refers or all(",
         "a window is joined with everything though there is a condition",
         "test_multiway.py::test_three_streams",
@@ -305,7 +305,7 @@ ENTRIES = [
     ),
     Mutant(
         "semi-gives-the-rest",
-        "outer.py",
+        "output/outer.py",
         'if closed and self._kind != "semi":',
         "if closed:",
         "a SEMI JOIN gives what did not match as well",
@@ -313,7 +313,7 @@ ENTRIES = [
     ),
     Mutant(
         "alone-at-its-last-tick",
-        "unmatched.py",
+        "output/unmatched.py",
         "over &= block.times < oldest_time",
         "over &= block.times <= oldest_time",
         "a tuple comes out alone a tick before its window closes, and then matches",
@@ -321,7 +321,7 @@ ENTRIES = [
     ),
     Mutant(
         "alone-in-its-last-place",
-        "unmatched.py",
+        "output/unmatched.py",
         "over &= block.numbers < oldest_number",
         "over &= block.numbers <= oldest_number",
         "a tuple of a ROWS window comes out alone while it still waits",
@@ -329,7 +329,7 @@ ENTRIES = [
     ),
     Mutant(
         "semi-for-every-match",
-        "unmatched.py",
+        "output/unmatched.py",
         "new = (shelf.state[rows] & _MATCHED) == 0",
         "new = (shelf.state[rows] & _GONE) == 0",
         "a SEMI JOIN gives a tuple again with every batch that it matches",
@@ -337,7 +337,7 @@ ENTRIES = [
     ),
     Mutant(
         "match-not-noted",
-        "unmatched.py",
+        "output/unmatched.py",
         "shelf.state[rows] |= np.uint8(flag)",
         "shelf.state[rows[:1]] |= np.uint8(flag)",
         "tuples that matched come out alone",
@@ -345,7 +345,7 @@ ENTRIES = [
     ),
     Mutant(
         "restored-as-unmatched",
-        "unmatched.py",
+        "output/unmatched.py",
         "shelf.state[rows] = np.where(lonely, 0, _MATCHED)",
         "shelf.state[rows] = 0",
         "after a restore tuples that matched come out alone",
@@ -353,7 +353,7 @@ ENTRIES = [
     ),
     Mutant(
         "query-added-in-the-past",
-        "routes.py",
+        "probe/engine.py",
         "block.times > since, np.uint64(1 << place)",
         "block.times >= since, np.uint64(1 << place)",
         "a query that was added later sees tuples of the newest time before it",
@@ -369,7 +369,7 @@ ENTRIES = [
     ),
     Mutant(
         "chunk-due-too-early",
-        "pipe.py",
+        "parallel/handshake/window.py",
         "young = np.flatnonzero(self._latest[:count] >= self._oldest_time)",
         "young = np.flatnonzero(self._latest[:count] > self._oldest_time)",
         "a handshake lets a chunk go that can still be met",
@@ -377,7 +377,7 @@ ENTRIES = [
     ),
     Mutant(
         "restored-tuples-meet-again",
-        "handshake.py",
+        "parallel/handshake/engine.py",
         "            window.met = window.next_chunk",
         "            window.met = 0",
         "after a snapshot tuples of a handshake meet again",
@@ -385,19 +385,19 @@ ENTRIES = [
     ),
     Mutant(
         "kept-pairs-incomplete",
-        "standing.py",
+        "probe/cached_pairs.py",
         "return self._is_whole and oldest[0] >= self._since[0] and oldest[1] >= self._since[1]",
         "return self._is_whole and oldest[0] >= self._since[0]",
         "pairs from before they were kept are missing",
-        "test_standing.py",
+        "test_cached_pairs.py",
     ),
     Mutant(
         "kept-pairs-dropped",
-        "standing.py",
+        "probe/cached_pairs.py",
         "(known[1] >= oldest[0]) & (known[2] >= oldest[1])",
         "(known[1] > oldest[0]) & (known[2] >= oldest[1])",
         "a kept pair is forgotten while both of its tuples wait",
-        "test_standing.py",
+        "test_cached_pairs.py",
     ),
     Mutant(
         "refused-and-not-taken-back",
@@ -457,7 +457,7 @@ ENTRIES = [
     ),
     Mutant(
         "matches-not-taken-back",
-        "unmatched.py",
+        "output/unmatched.py",
         "shelf.state[rows[rows < len(shelf.state)]] &= np.uint8(255 - flag)",
         "shelf.state[rows[:0]] &= np.uint8(255 - flag)",
         "a tuple that met only a refused one does not come out alone",
@@ -465,7 +465,7 @@ ENTRIES = [
     ),
     Mutant(
         "serials-not-taken-back",
-        "unmatched.py",
+        "output/unmatched.py",
         "self.serial, self._shelves = mark.serial, mark.shelves",
         "self._shelves = mark.shelves",
         "after a refused push serial numbers have a gap",
@@ -475,7 +475,7 @@ ENTRIES = [
     ),
     Mutant(
         "second-try-not-taken-back",
-        "unmatched.py",
+        "output/unmatched.py",
         "        mark.changes.clear()\n        self._changes = mark.changes",
         "        self._changes = []",
         "what the second try of a call has matched counts as matched though the call is refused",
@@ -483,7 +483,7 @@ ENTRIES = [
     ),
     Mutant(
         "newest-numbers-not-taken-back",
-        "routes.py",
+        "probe/engine.py",
         "self._copies, self._newest = list(copies), list(newest)",
         "self._copies = list(copies)",
         "kept pairs are begun anew from numbers that were never given",
@@ -517,7 +517,7 @@ ENTRIES = [
     ),
     Mutant(
         "workers-of-a-lost-join-stay",
-        "workers.py",
+        "parallel/handshake/crew.py",
         "for _ in range(2):  # an interrupt may fall",
         "for _ in range(1):  # an interrupt may fall",
         "threads of a join that is gone wait for ever, if an interrupt falls into its end",
@@ -525,7 +525,7 @@ ENTRIES = [
     ),
     Mutant(
         "few-past-the-filter",
-        "direct.py",
+        "ingest/direct.py",
         "if kept is None or not kept.all():",
         "if kept is None or not kept.any():",
         "tuples of a small push come past the filter if one of them may",
@@ -533,7 +533,7 @@ ENTRIES = [
     ),
     Mutant(
         "few-nans-as-numbers",
-        "direct.py",
+        "ingest/direct.py",
         "nans = bool(self._floats) and self._any_nan(at, count)",
         "nans = False",
         "a NaN in a small push is compared as a number would be",
@@ -541,7 +541,7 @@ ENTRIES = [
     ),
     Mutant(
         "few-nulls-as-values",
-        "direct.py",
+        "ingest/direct.py",
         "            if array.null_count:\n                return None",
         "            if array.null_count > 1:\n                return None",
         "a null in a small push is what lies under it",

@@ -186,7 +186,7 @@ ENTRIES = [
         "size += columns * ((width * count + 63) & -64)",
         "size += columns * (width * count)",
         "rows are written beyond the end of their memory",
-        "test_standing.py::test_rows_are_read_from_messages",
+        "test_cached_pairs.py::test_rows_are_read_from_messages",
     ),
     Mutant(
         "sink-through-links",

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 KERNEL = "test_kernel.py"
 SEMANTICS = "test_semantics.py"
 HANDSHAKE = "test_parallel.py::test_a_handshake_meets_everybody_once"
-STANDING = "test_standing.py"
+STANDING = "test_cached_pairs.py"
 COMBINE = "test_combine.py"
 MANY = "test_many.py::test_queries_that_share_a_join_are_exact"
 THREE = "test_multiway.py::test_three_streams"
@@ -449,7 +449,7 @@ ENTRIES = [
     ),
     Mutant(
         "ghost-pairs",
-        "compiled/stand.py",
+        "compiled/cached_pairs.py",
         "return place if fetch(numbers, place, np.int64) == number else np.int64(-1)",
         "return place",
         "kept pairs of tuples that are gone come out with others",
@@ -457,7 +457,7 @@ ENTRIES = [
     ),
     Mutant(
         "pairs-of-one-window",
-        "compiled/stand.py",
+        "compiled/cached_pairs.py",
         "while w >= 0 and number < fetch(",
         "while w > 0 and number < fetch(",
         "a kept pair whose tuple is gone is looked for in the oldest basic window",

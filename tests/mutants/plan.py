@@ -262,7 +262,7 @@ ENTRIES = [
     ),
     Mutant(
         "widened-equality",
-        "hops.py",
+        "probe_steps.py",
         "equality = dimension.equality and not widened",
         "equality = dimension.equality",
         "queries that ask for different equalities look in one hash cell",
@@ -270,7 +270,7 @@ ENTRIES = [
     ),
     Mutant(
         "nulls-settled",
-        "hops.py",
+        "probe_steps.py",
         "settled = set()\n    if required:",
         "settled = set()\n    if required or not required:",
         "a null in a column that another query does not need joins",
@@ -278,7 +278,7 @@ ENTRIES = [
     ),
     Mutant(
         "residual-settled",
-        "hops.py",
+        "probe_steps.py",
         "and not list(_left(own.residual)) and",
         "and",
         "what a box does not say exactly is not checked",

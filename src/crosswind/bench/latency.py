@@ -13,7 +13,7 @@ import pyarrow as pa
 from crosswind.bench.live import LiveJoin
 from crosswind.bench.record import Goal, Measurement, Report, Tell
 from crosswind.bench.workload import BandWorkload
-from crosswind.engine.batching import Backlog
+from crosswind.engine.ingest.batching import Backlog
 from crosswind.engine.join import Join
 
 __all__ = ["Observed", "drive_live", "measure"]
@@ -90,7 +90,7 @@ def drive_live(
 ) -> Observed:
     """Push the rows of ``batches`` as they become due: ``rate`` a second, one for all or by stream, in turn.
 
-    Rate-aware batching as :class:`crosswind.engine.batching.Backlog` does it: whatever is due is taken, up to
+    Rate-aware batching as :class:`crosswind.engine.ingest.batching.Backlog` does it: whatever is due is taken, up to
     ``limit`` tuples.
     """
     shifts = {name: k / len(batches) for k, name in enumerate(batches)}

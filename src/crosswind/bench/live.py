@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from crosswind.bench.workload import BAND, BandWorkload, KeyWorkload
-from crosswind.engine.handshake import Handshake
 from crosswind.engine.join import Join
+from crosswind.engine.parallel.handshake.engine import Handshake
 from crosswind.engine.session import open as open_join
 from crosswind.errors import CrosswindError
 

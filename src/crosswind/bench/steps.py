@@ -14,15 +14,15 @@ from functools import partial
 
 from crosswind.bench.record import Tell, interleave, median
 from crosswind.bench.workload import BandWorkload, band_sql
-from crosswind.engine.hopping import Hopping
-from crosswind.engine.index import Index
-from crosswind.engine.intake import Intake
-from crosswind.engine.journey import Findings, Journey
+from crosswind.engine.ingest.intake import Intake
+from crosswind.engine.probe.bounds import ReleaseBounds, WindowBounds, spans_of
+from crosswind.engine.probe.index import Index
+from crosswind.engine.probe.step import ProbeStep
+from crosswind.engine.probe.tree import Findings, ProbeTree
 from crosswind.engine.session import plan_for
-from crosswind.engine.spans import Spans, Turn, spans_of
 from crosswind.io.arrow import read_columns, ticks_of
 from crosswind.plan.cost import Constants
-from crosswind.plan.hops import hops_of, plain_order
+from crosswind.plan.probe_steps import plain_order, planned_steps
 from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow, Residents
 
@@ -85,7 +85,7 @@ class _Parts:
         self._index = Index(dimensions, index)
         spans = tuple(spans_of(entry, self._plan.axis) for entry in self._plan.queries)
         self._searched = _Searched(self._intakes[1].stored)
-        self._journey = self._search(spans)
+        self._probe_tree = self._search(spans)
         self._probes = self._block(0, 0, _PROBES)
         self.probe_s(self.window(_OPEN_SMALL, 1, 1).residents())  # the index learns what is looked for
 
@@ -108,21 +108,21 @@ class _Parts:
     def probe_s(self, residents: Residents) -> float:
         """Return the seconds that the probes need to find their partners."""
         self._searched.content = residents
-        turn = Turn(len(self._intakes), None)
+        turn = ReleaseBounds(len(self._intakes), None)
         began = time.perf_counter()
-        for query in self._journey.follow(self._probes, [None], turn):
+        for query in self._probe_tree.follow(self._probes, [None], turn):
             self._findings[query].take()
         taken = time.perf_counter() - began
         self._findings[0].take()
         return taken
 
-    def _search(self, spans: tuple[Spans, ...]) -> Journey:
+    def _search(self, spans: tuple[WindowBounds, ...]) -> ProbeTree:
         """Return what looks for partners of R in whatever is put into the window of S."""
         plan, own = self._plan, tuple(range(self._intakes[1].keys))
-        (hop,) = hops_of(plan.terms, (0,), 0, plain_order, plan.accesses)
-        step = Hopping(hop, plan, self._intakes, spans, (0,), 0, own, self._index, [])
+        (hop,) = planned_steps(plan.terms, (0,), 0, plain_order, plan.accesses)
+        step = ProbeStep(hop, plan, self._intakes, spans, (0,), 0, own, self._index, [])
         self._findings = [Findings(plan.queries[0].units)]
-        return Journey(0, [([step], 1)], (self._searched, self._searched), self._findings)
+        return ProbeTree(0, [([step], 1)], (self._searched, self._searched), self._findings)
 
     def runs(self, count: int, tuples: int) -> Residents:
         """Return ``count`` sealed runs of ``tuples`` each, arranged as the index will have it."""

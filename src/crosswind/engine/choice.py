@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from crosswind.engine.handshake import Handshake
-from crosswind.engine.intake import Intake
+from crosswind.engine.ingest.intake import Intake
 from crosswind.engine.layout import check_layout, expected_load
+from crosswind.engine.output.rows import Materialiser
 from crosswind.engine.parallel.cell import CellPolicy
 from crosswind.engine.parallel.grid import GridPolicy
+from crosswind.engine.parallel.handshake.crew import cores
+from crosswind.engine.parallel.handshake.engine import Handshake
 from crosswind.engine.parallel.policy import Policy
 from crosswind.engine.parallel.split import SplitPolicy
-from crosswind.engine.probe import pair_spec
-from crosswind.engine.result import Materialiser
-from crosswind.engine.routes import Routes
-from crosswind.engine.spans import Spans
+from crosswind.engine.probe.bounds import WindowBounds
+from crosswind.engine.probe.boxes import pair_spec
+from crosswind.engine.probe.engine import ProbeEngine
 from crosswind.engine.strategy import Strategy
-from crosswind.engine.workers import cores
 from crosswind.errors import InputError, UnsupportedError
 from crosswind.kernel.generated.scan import can_overflow
 from crosswind.plan.compile import Plan
@@ -74,7 +74,7 @@ class Choice:
         self,
         plan: Plan,
         intakes: list[Intake],
-        spans: tuple[Spans, ...],
+        spans: tuple[WindowBounds, ...],
         index: str,
         basic_window: int,
         numbered: bool,
@@ -82,7 +82,7 @@ class Choice:
         """Return the strategy, ready to take tuples."""
         if self.engine == "handshake" and not self.hurried:
             return Handshake(plan, intakes, index, basic_window, self.workers)
-        return Routes(
+        return ProbeEngine(
             plan,
             intakes,
             spans,

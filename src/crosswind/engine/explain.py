@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from crosswind.engine.choice import ENGINES, Choice, choose_engine
-from crosswind.engine.probe import pair_spec
+from crosswind.engine.probe.boxes import pair_spec
 from crosswind.engine.session import INDEXES, choose, plan_for
 from crosswind.io.arrow import leaf_columns
 from crosswind.kernel.generated.emit import Facts
@@ -19,9 +19,9 @@ from crosswind.plan.calibration import calibration
 from crosswind.plan.cost import Workload, curve_of, predict
 from crosswind.plan.explain import describe, is_unselective, pairs_per_second, plan_tree
 from crosswind.plan.explanation import Explanation
-from crosswind.plan.hops import Hop, hops_of, plain_order
 from crosswind.plan.layout import choose_layout, describe_layout
 from crosswind.plan.logic import And
+from crosswind.plan.probe_steps import PlannedStep, plain_order, planned_steps
 from crosswind.query.format import format_expr
 from crosswind.query.tree import roles_of
 
@@ -97,7 +97,7 @@ def explain(
                 "engine",
                 _engine_lines(choose_engine(plan, engine, index, workers, layout=sides, hurry=hurry, rate=rate)),
             ),
-            ("hops", _hop_lines(plan)),
+            ("probes", _step_lines(plan)),
             ("index", _index_lines(plan, index)),
             ("windows", [_size_line(plan, index)]),
             ("layout", _layout_lines(plan, layout, cells)),
@@ -130,30 +130,30 @@ def _engine_lines(choice: Choice) -> list[str]:
     return [f"{choice.engine}: {_ENGINES[choice.engine]}", f"{choice.staff}; {choice.reason}"]
 
 
-def _hop_lines(plan: Plan) -> list[str]:
+def _step_lines(plan: Plan) -> list[str]:
     """Say, for each stream, which windows its tuples search in turn, by what, and for whom."""
     streams = tuple(unit.stream for unit in plan.units)
     lines: list[str] = []
 
-    def visit(hop: Hop, way: str, depth: int) -> None:
-        by = ", ".join(format_expr(dimension.expr, streams) for dimension in hop.dimensions)
-        names = ", ".join(dict.fromkeys(plan.queries[plan.terms[term].query].name for term in hop.terms))
+    def visit(step: PlannedStep, way: str, depth: int) -> None:
+        by = ", ".join(format_expr(dimension.expr, streams) for dimension in step.dimensions)
+        names = ", ".join(dict.fromkeys(plan.queries[plan.terms[term].query].name for term in step.terms))
         whom = f"; for {names}" if len(plan.queries) > 1 else ""
-        way = f"{way} > {streams[hop.target].alias}"
+        way = f"{way} > {streams[step.target].alias}"
         lines.append(f"{'  ' * depth}{way}: searched by {by or 'nothing, every tuple'}{whom}")
-        for after in hop.onward:
+        for after in step.onward:
             visit(after, way, depth + 1)
 
     for source, stream in enumerate(streams):
-        for hop in _hops(plan, source):
-            visit(hop, stream.alias, 0)
+        for step in _steps(plan, source):
+            visit(step, stream.alias, 0)
     if any(len(term.units) > 2 for term in plan.terms):
         lines.append("ways are chosen anew from samples while it runs: join.stats.routes")
     return lines
 
 
-def _hops(plan: Plan, source: int) -> tuple[Hop, ...]:
-    return hops_of(plan.terms, tuple(range(len(plan.terms))), source, plain_order, plan.accesses)
+def _steps(plan: Plan, source: int) -> tuple[PlannedStep, ...]:
+    return planned_steps(plan.terms, tuple(range(len(plan.terms))), source, plain_order, plan.accesses)
 
 
 def _index_lines(plan: Plan, index: str) -> list[str]:
@@ -278,15 +278,15 @@ def _assembly(plan: Plan) -> str:
 
 
 def _hop_sources(plan: Plan) -> str:
-    """Return the source of the kernels that make the boxes of each hop."""
+    """Return the source of the kernels that make the boxes of each step."""
     parts: dict[str, None] = {}
-    waiting = [hop for source in range(len(plan.units)) for hop in _hops(plan, source)]
-    for hop in waiting:
-        waiting.extend(hop.onward)
-        if hop.dimensions:
-            atoms = [condition.atom for dimension in hop.dimensions for condition in dimension.conditions]
-            leaves = tuple(leaf for leaf in leaf_columns(atoms) if hop.target not in roles_of(leaf))
-            names = " + ".join(plan.units[unit].stream.alias for unit in hop.joined)
-            title = f"# {names} in the window of {plan.units[hop.target].stream.alias} (data without nulls and NaNs)"
-            parts[f"{title}\n{threshold_source(hop.dimensions, leaves, Facts(nulls=False, nans=False))}"] = None
+    waiting = [step for source in range(len(plan.units)) for step in _steps(plan, source)]
+    for step in waiting:
+        waiting.extend(step.onward)
+        if step.dimensions:
+            atoms = [condition.atom for dimension in step.dimensions for condition in dimension.conditions]
+            leaves = tuple(leaf for leaf in leaf_columns(atoms) if step.target not in roles_of(leaf))
+            names = " + ".join(plan.units[unit].stream.alias for unit in step.joined)
+            title = f"# {names} in the window of {plan.units[step.target].stream.alias} (data without nulls and NaNs)"
+            parts[f"{title}\n{threshold_source(step.dimensions, leaves, Facts(nulls=False, nans=False))}"] = None
     return "\n".join(parts)

@@ -20,7 +20,7 @@ from crosswind.query.format import format_expr
 from crosswind.window.arrival import Release, Sorter
 
 if TYPE_CHECKING:
-    from crosswind.engine.spans import Wait
+    from crosswind.engine.probe.bounds import Wait
     from crosswind.plan.compile import Plan
     from crosswind.window.block import Block
 

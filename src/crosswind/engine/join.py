@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from crosswind.engine.batching import Feeder
+from crosswind.engine.ingest.batching import Feeder
 from crosswind.engine.live import LiveJoin
-from crosswind.engine.outlet import Outlet
+from crosswind.engine.output.outlet import Outlet
 from crosswind.io.forms import reshape
 
 __all__ = ["Join"]

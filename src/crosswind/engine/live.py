@@ -13,19 +13,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.engine.admission import Admission
 from crosswind.engine.choice import Choice
+from crosswind.engine.ingest.admission import Admission
+from crosswind.engine.ingest.intake import Intake
 from crosswind.engine.inorder import InOrder, Results
-from crosswind.engine.intake import Intake
-from crosswind.engine.ordering import OrderedOutput
-from crosswind.engine.outer import Outer
-from crosswind.engine.outlet import Found
-from crosswind.engine.result import Absent, Materialiser, Place, Taken, pair_of, tables
+from crosswind.engine.output.ordered import OrderedOutput
+from crosswind.engine.output.outer import Outer
+from crosswind.engine.output.outlet import Found
+from crosswind.engine.output.rows import Absent, Materialiser, Place, Taken, pair_of, tables
+from crosswind.engine.probe.bounds import Wait, spans_of
 from crosswind.engine.show import stats_html
 from crosswind.engine.snapshots import Snapshots
-from crosswind.engine.spans import Wait, spans_of
 from crosswind.engine.stats import Latencies, Stats
-from crosswind.engine.strategy import Combinations, Late, PairFaultError, Strategy, Window
+from crosswind.engine.strategy import Combinations, DeferredMatches, PairFaultError, Strategy, Window
 from crosswind.errors import (
     ArithmeticOverflowError,
     ClosedJoinError,
@@ -592,7 +592,7 @@ class LiveJoin(Snapshots, InOrder, Generic[Found]):
         made = tables([(self._materialisers[query], parts, count) for query, parts, count in found])
         return [(query, table) for (query, _, _), table in zip(found, made, strict=True)]
 
-    def _met_late(self, found: Iterable[Late]) -> Results:
+    def _met_late(self, found: Iterable[DeferredMatches]) -> Results:
         """Make rows of what was found for tuples that are not met at once."""
         results: Results = []
         parts: list[Mapping[int, Place]] = []

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crosswind.engine.ingest.intake import Intake
 from crosswind.engine.inorder import Results
-from crosswind.engine.intake import Intake
 from crosswind.engine.live import LiveJoin
-from crosswind.engine.ordering import OrderedOutput
-from crosswind.engine.outlet import Outlet
-from crosswind.engine.relaying import Relaying, same_units
+from crosswind.engine.output.ordered import OrderedOutput
+from crosswind.engine.output.outlet import Outlet
+from crosswind.engine.relayout import Relayout, same_units
 from crosswind.engine.strategy import Strategy
 from crosswind.errors import InputError, UnsupportedError, did_you_mean
 from crosswind.io.forms import reshape
@@ -172,7 +172,7 @@ class ManyJoin(LiveJoin[dict[str, pa.Table]], Outlet[dict[str, pa.Table]]):
         units = same_units(plan, self._plan)
         self._sorter = Sorter([unit.stream.name for unit in self._plan.units])
         for was, now in units.items():
-            relay = Relaying((plan, intakes[was], was), (self._plan, self._intakes[now], now), units)
+            relay = Relayout((plan, intakes[was], was), (self._plan, self._intakes[now], now), units)
             count = sorter.counts[was]
             for block in strategy.windows[was].blocks():
                 numbers = block.numbers

@@ -10,8 +10,8 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
-from crosswind.engine.admission import Admission
 from crosswind.engine.choice import ENGINES, Choice, choose_engine
+from crosswind.engine.ingest.admission import Admission
 from crosswind.engine.join import Join
 from crosswind.engine.live import LiveJoin
 from crosswind.engine.many import ManyJoin, Replan
@@ -191,7 +191,7 @@ def open(
     ordered : bool
         Give results in time order, held back until the watermark has passed them.
     keep_late : bool
-        Keep tuples that came too late for :meth:`Join.late`, instead of only counting them.
+        KeepPairs tuples that came too late for :meth:`Join.late`, instead of only counting them.
     basic_window : int, optional
         Tuples in a basic window; chosen from a cost model if left out (``crosswind.explain`` shows it).
     restore : bytes, optional

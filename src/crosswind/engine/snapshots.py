@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.engine.intake import Intake
-from crosswind.engine.ordering import OrderedOutput
-from crosswind.engine.outer import Outer
-from crosswind.engine.result import Materialiser
-from crosswind.engine.strategy import Late, Strategy
+from crosswind.engine.ingest.intake import Intake
+from crosswind.engine.output.ordered import OrderedOutput
+from crosswind.engine.output.outer import Outer
+from crosswind.engine.output.rows import Materialiser
+from crosswind.engine.strategy import DeferredMatches, Strategy
 from crosswind.engine.transaction import Transaction
 from crosswind.io.arrow import read_columns, ticks_of
 from crosswind.io.snapshot import Snapshot, SnapshotSchema, read_snapshot, write_snapshot
@@ -66,7 +66,7 @@ class Snapshots(Transaction):
         """Raise ClosedJoinError unless the join takes something, InputError if it has no such stream."""
 
     @abstractmethod
-    def _met_late(self, found: Iterable[Late]) -> list[tuple[int, pa.Table]]:
+    def _met_late(self, found: Iterable[DeferredMatches]) -> list[tuple[int, pa.Table]]:
         """Make rows of what was found for tuples that are not met at once."""
 
     def snapshot(self) -> bytes:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.index import Index
+from crosswind.engine.probe.index import Index
 from crosswind.window.arrival import Release
 from crosswind.window.block import Block
 from crosswind.window.join_window import Resident, Residents
 
 if TYPE_CHECKING:
-    from crosswind.engine.result import Place
+    from crosswind.engine.output.rows import Place
 
-__all__ = ["AtOnce", "Combinations", "Late", "Matches", "PairFaultError", "Shift", "Strategy", "Window"]
+__all__ = ["AtOnce", "Combinations", "DeferredMatches", "Matches", "PairFaultError", "Shift", "Strategy", "Window"]
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Matches:
 
 
 @dataclass(frozen=True, eq=False)
-class Late:
+class DeferredMatches:
     """Matches of a block that was taken earlier, or is only now let meet its partners."""
 
     unit: int
@@ -131,11 +131,11 @@ class AtOnce:
         """Let new tuples of ``unit`` wait in its window."""
         self.windows[unit].append(block)
 
-    def collect(self) -> Iterable[Late]:
+    def collect(self) -> Iterable[DeferredMatches]:
         """Return nothing."""
         return ()
 
-    def drain(self) -> Iterator[Late]:
+    def drain(self) -> Iterator[DeferredMatches]:
         """Yield nothing."""
         yield from ()
 
@@ -213,10 +213,10 @@ class Strategy(Protocol):
     def insert(self, unit: int, block: Block) -> None:
         """Let new tuples of ``unit`` wait in its window."""
 
-    def collect(self) -> Iterable[Late]:
+    def collect(self) -> Iterable[DeferredMatches]:
         """Return what has been found meanwhile for tuples that are not met at once."""
 
-    def drain(self) -> Iterator[Late]:
+    def drain(self) -> Iterator[DeferredMatches]:
         """Let all tuples that wait meet now, and yield what is found: nothing is owed afterwards."""
 
     def restore(self, unit: int, block: Block) -> None:

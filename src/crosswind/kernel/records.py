@@ -277,7 +277,7 @@ RESULTS = _record("at", "room", "count")
 PAIRS = _record("at", "room", "count")
 """Pairs that stand: where they are noted, for how many there is room, and how many there are."""
 
-# -- windows of terms (crosswind.kernel.compiled.combine, written by crosswind.engine.spans) ---------
+# -- windows of terms (crosswind.kernel.compiled.combine, written by crosswind.engine.probe.bounds) ---------
 
 TURN = _record("ordered", "units")
 """What is being joined in the order: whether anything is (there are ROWS windows), how many units there are; a

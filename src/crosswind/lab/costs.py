@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from crosswind.bench.live import LiveJoin
-from crosswind.engine.routes import Routes
+from crosswind.engine.probe.engine import ProbeEngine
 from crosswind.lab.loads import PLAIN, Loaded, ns_a_tuple
 
 __all__ = ["Costs", "measure_costs", "scan_costs"]
@@ -81,7 +81,7 @@ def _taken(window: int, batch: int, condition: str, **options: Any) -> float:
     workload = Loaded(_RATE, window * 1_000_000 // _RATE, condition=condition)
     live = LiveJoin(workload, "scan", batch, **options)
     strategy = live.join._strategy
-    if isinstance(strategy, Routes) and strategy.pool is not None:
+    if isinstance(strategy, ProbeEngine) and strategy.pool is not None:
         strategy.pool.share_all()
     try:
         return ns_a_tuple(live, batch, seconds=0.04, rounds=7)

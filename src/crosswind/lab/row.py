@@ -1,4 +1,4 @@
-"""A row of workers, simulated: Handshake Join as :mod:`crosswind.engine.handshake` runs it, event by event.
+"""A row of workers, simulated: :mod:`crosswind.engine.parallel.handshake.engine`, event by event.
 
 Every message is played: chunks of tuples enter at both ends, a worker that gets one compares it with what it holds of
 the other stream, acknowledges (from the right), and forwards the oldest chunks when it has more than its neighbour
@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from crosswind.engine.handshake import chunk_tuples
+from crosswind.engine.parallel.handshake.engine import chunk_tuples
 from crosswind.lab.costs import Costs
 
 __all__ = ["Row", "push_ns", "row_rate"]

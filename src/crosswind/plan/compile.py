@@ -16,8 +16,8 @@ from crosswind.plan.access import Access
 from crosswind.plan.axis import TimeAxis, axis_of
 from crosswind.plan.box import Dimension, box_of
 from crosswind.plan.fold import Folder
-from crosswind.plan.hops import hops_of, plain_order
 from crosswind.plan.logic import FALSE, TRUE, And, Atom, Formula, Not, Or, atoms_of, conjuncts, normal_form
+from crosswind.plan.probe_steps import plain_order, planned_steps
 from crosswind.plan.program import ALWAYS, Instruction, Opcode, Program, Route, SlotTable
 from crosswind.plan.split import Split, split
 from crosswind.plan.terms import Term, terms_of, units_in
@@ -214,9 +214,11 @@ def _accesses(terms: list[Term], units: int, slots: SlotTable, many: bool) -> li
 def _kept(terms: list[Term], accesses: list[Access], slots: SlotTable) -> list[int]:
     """Let tuples of two units carry what searches check of those that wait; return how much that is, by unit."""
     units = range(len(accesses))
-    hops = [hops_of(tuple(terms), tuple(range(len(terms))), unit, plain_order, tuple(accesses)) for unit in units]
-    for hop in (hop for some in hops for hop in some):
-        for check in (*hop.checks, *hop.bare):
+    steps = [
+        planned_steps(tuple(terms), tuple(range(len(terms))), unit, plain_order, tuple(accesses)) for unit in units
+    ]
+    for step in (step for some in steps for step in some):
+        for check in (*step.checks, *step.bare):
             slots.rewrite_formula(check)
     return [len(slots.slots(unit)) for unit in units]
 

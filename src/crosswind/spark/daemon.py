@@ -20,7 +20,7 @@ def main() -> None:
     import pyspark.worker  # noqa: F401
     from pyspark.daemon import manager
 
-    import crosswind.engine.routes
+    import crosswind.engine.probe.engine
     import crosswind.spark.operator
     import crosswind.spark.static  # noqa: F401
     from crosswind.kernel.jit import load_compiler

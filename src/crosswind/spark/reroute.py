@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.engine.spans import Wait, spans_of
+from crosswind.engine.probe.bounds import Wait, spans_of
 from crosswind.errors import SnapshotError
 from crosswind.io.arrow import ticks_of
 from crosswind.io.blocks import concat_batches, pieces, read_block, write_block

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.engine.intake import Intake, plain_keys
-from crosswind.engine.probe import Prober
+from crosswind.engine.ingest.intake import Intake, plain_keys
+from crosswind.engine.probe.boxes import Prober
 from crosswind.io.arrow import carried_vector, column_of, leaf_vector, read_columns, ticks_of
 from crosswind.kernel.compiled.arrange import hash_keys, hash_texts, hash_wides
 from crosswind.plan.compile import Plan

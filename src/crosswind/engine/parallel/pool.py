@@ -20,11 +20,11 @@ from queue import Full, Queue
 
 import numpy as np
 
-from crosswind.engine.journey import Findings, Journey, Masks
 from crosswind.engine.parallel.cell import LOOKED_AT, PORTION_MIN
 from crosswind.engine.parallel.placement import pin
 from crosswind.engine.parallel.policy import Policy
-from crosswind.engine.spans import Turn
+from crosswind.engine.probe.bounds import ReleaseBounds
+from crosswind.engine.probe.tree import Findings, Masks, ProbeTree
 from crosswind.engine.strategy import Combinations, Shift
 from crosswind.window.block import Block
 
@@ -47,7 +47,7 @@ _WORTH_S = 0.002
 
 
 class WorkerPool:
-    """Workers with a journey each.
+    """Workers with a probe_tree each.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class WorkerPool:
         self.findings = findings
         self._alone = ALONE
         self._threads: ThreadPoolExecutor | None = None
-        self._going: Sequence[Journey] = ()
+        self._going: Sequence[ProbeTree] = ()
         self._done: list[tuple[float, int]] = [(0.0, 0)] * len(findings)
         self._found = [0] * len(findings)
         self._handed_over: Queue[Combinations | None] = Queue(_HANDED_OVER * len(findings))
@@ -74,21 +74,21 @@ class WorkerPool:
         self._alone = 0
 
     def follow(
-        self, journeys: Sequence[Journey], block: Block, masks: Masks, turn: Turn
+        self, probe_trees: Sequence[ProbeTree], block: Block, masks: Masks, release: ReleaseBounds
     ) -> Iterator[Combinations] | None:
         """Let workers follow the tuples of ``block``; yield results that are many. None: one worker should do it."""
-        journeys[0].attune(block)
-        rows, columns = self._shares(journeys[0], len(block))
-        workers = journeys[: rows * columns]
+        probe_trees[0].attune(block)
+        rows, columns = self._shares(probe_trees[0], len(block))
+        workers = probe_trees[: rows * columns]
         if len(workers) == 1 and self._alone:
             return None
-        return self._follow(workers, rows, columns, block, masks, turn)
+        return self._follow(workers, rows, columns, block, masks, release)
 
     def _follow(
-        self, workers: Sequence[Journey], rows: int, columns: int, block: Block, masks: Masks, turn: Turn
+        self, workers: Sequence[ProbeTree], rows: int, columns: int, block: Block, masks: Masks, release: ReleaseBounds
     ) -> Iterator[Combinations]:
-        for journey in workers[1:]:
-            journey.attune(block)
+        for probe_tree in workers[1:]:
+            probe_tree.attune(block)
         before = [self._found_by(k) for k in range(len(workers))]
         cursors = np.zeros((columns, len(masks)), dtype=np.int64)
         step = max(PORTION_MIN, -(-len(block) // (_PORTIONS * rows)))
@@ -97,11 +97,11 @@ class WorkerPool:
         def work(worker: int) -> Iterator[int]:
             if self.before_task is not None:
                 self.before_task()
-            journey = workers[worker]
+            probe_tree = workers[worker]
             for other in range(columns):  # the own share first, then what others have not begun
                 column = (worker + other) % columns
-                journey.take_share(shares[column])
-                yield from journey.follow_share(block, masks, turn, cursors[column], step)
+                probe_tree.take_share(shares[column])
+                yield from probe_tree.follow_share(block, masks, release, cursors[column], step)
 
         def serve(worker: int) -> None:
             try:
@@ -119,16 +119,16 @@ class WorkerPool:
             while (found := self._handed_over.get()) is not None:
                 yield found
         (whole,) = workers[0].shares(1)
-        for journey in workers:
-            journey.take_share(whole)
+        for probe_tree in workers:
+            probe_tree.take_share(whole)
         for task in tasks:
             task.result()
-        workers[0].note_pace(sum(journey.busy_s for journey in workers), len(block))
-        for k, journey in enumerate(workers):
-            journey.settle(block)
+        workers[0].note_pace(sum(probe_tree.busy_s for probe_tree in workers), len(block))
+        for k, probe_tree in enumerate(workers):
+            probe_tree.settle(block)
             busy, done = self._done[k]
-            self._done[k] = (busy + journey.busy_s, done + 1)
-            journey.busy_s = 0.0
+            self._done[k] = (busy + probe_tree.busy_s, done + 1)
+            probe_tree.busy_s = 0.0
             self._found[k] += self._found_by(k) - before[k]
 
     def _found_by(self, worker: int) -> int:
@@ -141,13 +141,13 @@ class WorkerPool:
                 self._handed_over.put(found, timeout=_LOOK_S)
                 return
 
-    def _shares(self, journey: Journey, tuples: int) -> tuple[int, int]:
+    def _shares(self, probe_tree: ProbeTree, tuples: int) -> tuple[int, int]:
         """Return into how many the tuples are divided, and the first window; (1, 1): one worker does it all."""
-        window = journey.first_window
+        window = probe_tree.first_window
         little = tuples * (window.scanned + LOOKED_AT * window.runs) < self._alone
-        if little and tuples * journey.pace_s < _WORTH_S:
+        if little and tuples * probe_tree.pace_s < _WORTH_S:
             return 1, 1
-        return self.policy.divide(journey.unit, tuples, window)
+        return self.policy.divide(probe_tree.unit, tuples, window)
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._threads is None:
@@ -169,8 +169,8 @@ class WorkerPool:
 
     def undo(self) -> None:
         """Wait until nobody is at work any more for a call that was broken off."""
-        for journey in self._going:
-            journey.cancelled = True
+        for probe_tree in self._going:
+            probe_tree.cancelled = True
         self.end()
 
     def end(self) -> None:

@@ -7,13 +7,14 @@ any query: kernels that depend on the query (boxes, checks, masks) are called by
 
 Ops: *start* takes new tuples; *search* lets combinations look for their next member; *all* takes what waits in a
 window, for products; *product* puts combinations together; *emit* writes down those that are complete; *keep* notes
-pairs that others will ask for, and *stand* takes them from there (:mod:`crosswind.engine.standing`).
+pairs that others will ask for, and *stand* takes them from there (:mod:`crosswind.engine.probe.cached_pairs`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from crosswind.kernel.compiled.cached_pairs import advance_stand, keep_pairs
 from crosswind.kernel.compiled.combine import (
     LEAST,
     MOST,
@@ -49,7 +50,6 @@ from crosswind.kernel.compiled.ring import (
 )
 from crosswind.kernel.compiled.runtime import fetch, store
 from crosswind.kernel.compiled.search import mix_key, mix_text
-from crosswind.kernel.compiled.stand import advance_stand, keep_pairs
 from crosswind.kernel.jit import jit
 from crosswind.kernel.records import (
     ALL,

@@ -1,6 +1,6 @@
 """Which terms a candidate satisfies: one bit each.
 
-One search serves many queries (:mod:`crosswind.plan.hops`); this kernel then decides, for each
+One search serves many queries (:mod:`crosswind.plan.probe_steps`); this kernel then decides, for each
 candidate, whose it is. A comparison that several of them make is made once. Queries that
 differ in constants only are one loop over their constants, so a hundred of them are as
 little code as one, and another one needs no new code at all.

@@ -1,6 +1,6 @@
 """CellJoin's batches that follow the rate (section 4.2), and workers that follow the load (section 7.3), simulated.
 
-Both play the engine's own rules, :class:`crosswind.engine.batching.Backlog` and
+Both play the engine's own rules, :class:`crosswind.engine.ingest.batching.Backlog` and
 :class:`crosswind.engine.parallel.cell.Staff`, by a clock of their own, with costs that are measured here.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from crosswind.engine.batching import Backlog
+from crosswind.engine.ingest.batching import Backlog
 from crosswind.engine.parallel.cell import Staff
 from crosswind.lab.costs import Costs, measure_costs
 from crosswind.lab.figure import Figure, Series

@@ -9,7 +9,7 @@ from typing import Any
 from crosswind.bench.live import LiveJoin
 from crosswind.bench.rate import attempt
 from crosswind.bench.steps import measure_constants
-from crosswind.engine.routes import Routes
+from crosswind.engine.probe.engine import ProbeEngine
 from crosswind.engine.session import plan_for
 from crosswind.lab.celljoin.loops import Loops, measure_loops
 from crosswind.lab.celljoin.overload import play_overload
@@ -219,7 +219,7 @@ def measure_batches(setting: Setting) -> Batches:
 def _cell(workload: Loaded, batch: int, **options: Any) -> LiveJoin:
     live = LiveJoin(workload, "scan", batch, engine="cell", **options)
     strategy = live.join._strategy
-    if isinstance(strategy, Routes) and strategy.pool is not None:
+    if isinstance(strategy, ProbeEngine) and strategy.pool is not None:
         strategy.pool.share_all()
     return live
 

@@ -2,7 +2,7 @@
 
 A combination qualifies iff, when its last member arrives, every other one still waits in its
 window. Age grows with time, so this is the same as: for any two members i and j, j does not
-find i expired. With that, every hop of a route can bound the members that it adds by those
+find i expired. With that, every step of a route can bound the members that it adds by those
 that are there already, whatever order they came in.
 """
 
@@ -20,14 +20,14 @@ from crosswind.query.tree import Rows
 from crosswind.window.arrival import Release
 from crosswind.window.vector import address
 
-__all__ = ["Limits", "Spans", "Turn", "Wait", "hull", "reach", "spans_of"]
+__all__ = ["Limits", "ReleaseBounds", "Wait", "WindowBounds", "hull", "reach", "spans_of"]
 
 _COUNT_MAX = INT64_MAX - (1 << 62)
 """Counts up to which sums with sequence numbers stay in range."""
 
 
 @dataclass(frozen=True)
-class Spans:
+class WindowBounds:
     """The windows of a query, by unit: greatest age in ticks (None: no limit), number of tuples.
 
     Tuples up to time ``since`` do not take part (the query was added later).
@@ -55,7 +55,7 @@ class Wait:
     partners: tuple[int, ...]
 
     @classmethod
-    def of(cls, unit: int, plan: Plan, spans: Sequence[Spans]) -> Wait:
+    def of(cls, unit: int, plan: Plan, spans: Sequence[WindowBounds]) -> Wait:
         """Return how long ``unit`` waits for any of the queries."""
         users = [k for k, entry in enumerate(plan.queries) if unit in entry.units]
         ages = [age for k in users if (age := spans[k].age(unit)) is not None]
@@ -64,15 +64,15 @@ class Wait:
         return cls(max(ages, default=None), max(counts, default=None), tuple(sorted(partners)))
 
 
-def spans_of(entry: PlannedQuery, axis: TimeAxis, since: int = INT64_MIN) -> Spans:
+def spans_of(entry: PlannedQuery, axis: TimeAxis, since: int = INT64_MIN) -> WindowBounds:
     """Return the windows of a query."""
     windows = [stream.window for stream in entry.query.streams]
     ages = tuple((unit, axis.age_limit(window)) for unit, window in zip(entry.units, windows, strict=True))
     counts = tuple((u, w.count) for u, w in zip(entry.units, windows, strict=True) if isinstance(w, Rows))
-    return Spans(ages, counts, since)
+    return WindowBounds(ages, counts, since)
 
 
-class Turn:
+class ReleaseBounds:
     """What is being joined in the order just now (see :data:`crosswind.kernel.records.TURN`).
 
     ``released`` is None where there is no order: there are no ROWS windows.
@@ -89,7 +89,7 @@ class Turn:
         self.at = address(self.words)
 
 
-def reach(spans: Spans, target: int, units: tuple[int, ...]) -> npt.NDArray[np.int64]:
+def reach(spans: WindowBounds, target: int, units: tuple[int, ...]) -> npt.NDArray[np.int64]:
     """Return what says, to kernels, which tuples of ``target`` combinations of ``units`` may meet.
 
     Members that were joined earlier come before everything that is being joined now, so
@@ -103,7 +103,7 @@ def reach(spans: Spans, target: int, units: tuple[int, ...]) -> npt.NDArray[np.i
     return np.array(words, dtype=np.int64)
 
 
-def hull(many: Iterable[Spans]) -> Spans:
+def hull(many: Iterable[WindowBounds]) -> WindowBounds:
     """Return windows that hold the tuples of all of ``many`` (of the same units)."""
     known = list(many)
     units = dict.fromkeys(unit for spans in known for unit, _ in spans.ages)
@@ -115,7 +115,7 @@ def hull(many: Iterable[Spans]) -> Spans:
         theirs = [spans.count(unit) for spans in users]
         if None not in theirs:
             counts.append((unit, max(count for count in theirs if count is not None)))
-    return Spans(tuple(ages), tuple(counts), min(spans.since for spans in known))
+    return WindowBounds(tuple(ages), tuple(counts), min(spans.since for spans in known))
 
 
 class Limits:
@@ -126,7 +126,7 @@ class Limits:
     different windows does not matter. ``words`` is what kernels read.
     """
 
-    def __init__(self, classes: dict[Spans, int], units: tuple[int, ...]) -> None:
+    def __init__(self, classes: dict[WindowBounds, int], units: tuple[int, ...]) -> None:
         ages = [_table(classes, {spans: spans.age(unit) for spans in classes}) for unit in units]
         counts = [_table(classes, {spans: spans.count(unit) for spans in classes}) for unit in units]
         since = _table(classes, {spans: -spans.since for spans in classes})
@@ -151,7 +151,7 @@ class _Table:
         return len(self._sizes), address(self._sizes), address(self._bits)
 
 
-def _table(classes: dict[Spans, int], sizes: Mapping[Spans, int | None]) -> _Table | None:
+def _table(classes: dict[WindowBounds, int], sizes: Mapping[WindowBounds, int | None]) -> _Table | None:
     """Return the table of ``sizes``; None: they do not differ."""
     known = {spans: INT64_MAX if size is None else min(size, INT64_MAX) for spans, size in sizes.items()}
     steps = sorted(set(known.values()))

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.intake import Intake
-from crosswind.engine.result import Absent, Place
+from crosswind.engine.ingest.intake import Intake
+from crosswind.engine.output.rows import Absent, Place
+from crosswind.engine.output.unmatched import Unmatched, UnmatchedMark
 from crosswind.engine.strategy import Combinations
-from crosswind.engine.unmatched import Unmatched, UnmatchedMark
 from crosswind.plan.compile import Plan
 from crosswind.plan.physical import Storage
 from crosswind.query.tree import Query

@@ -16,12 +16,12 @@ from crosswind.plan.program import Slot
 from crosswind.query.tree import Literal
 from crosswind.window.vector import Layout, Vector, address
 
-__all__ = ["Decider"]
+__all__ = ["TermMasks"]
 
 _Ints = npt.NDArray[np.int64]
 
 
-class Decider:
+class TermMasks:
     """Finds out which of some terms a candidate satisfies.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Pairs that stand: what is the same for every tuple of a third stream is found once, and kept.
+"""Cached pairs: what is the same for every tuple of a third stream is found once, and kept.
 
 A new tuple of T that goes with any pair of R and S that belong together would have all of R look for S again, which
 MJoin does: it keeps no partial results. But those pairs have been found before, when the later of the two came. So
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crosswind.engine.ops import Home, Op
+from crosswind.engine.probe.operators import MemberSource, Op
 from crosswind.kernel.records import KEEP, OP, PAIRS, STAND, new_record, word_of
 from crosswind.window.vector import address
 
-__all__ = ["PAIRS_MOST", "PAIRS_ROOM", "Keep", "Pairs", "Stand"]
+__all__ = ["PAIRS_MOST", "PAIRS_ROOM", "CachedPairs", "KeepPairs", "ReadPairs"]
 
 PAIRS_ROOM = 256
 """Pairs that there is room for in the beginning."""
@@ -26,7 +26,7 @@ PAIRS_MOST = 1 << 16
 _BITS = word_of(OP, "bits")
 
 
-class Pairs:
+class CachedPairs:
     """Pairs of tuples of two units: the terms they belong to, and their sequence numbers."""
 
     def __init__(self, units: tuple[int, int], newest: Sequence[int]) -> None:
@@ -75,54 +75,56 @@ class Pairs:
         self.record["at"], self.record["room"] = address(self._matrix), room
 
 
-class Keep(Op):
+class KeepPairs(Op):
     """Notes pairs among the combinations of ``entry``."""
 
-    def __init__(self, entry: Op, bits: int, pairs: Pairs) -> None:
-        super().__init__(KEEP, entry.units, entry.homes, 0)
+    def __init__(self, entry: Op, bits: int, pairs: CachedPairs) -> None:
+        super().__init__(KEEP, entry.units, entry.sources, 0)
         record = self.record
         record["input"], record["bits"], record["pairs"] = entry.at, bits, pairs.at
         record["first"], record["last"] = (entry.units.index(unit) for unit in pairs.units)
         self.pairs = pairs
 
 
-class Stand(Op):
+class ReadPairs(Op):
     """Pairs that have been noted, in the place of ``instead``: all that waits in a window, looking for partners."""
 
-    def __init__(self, instead: Op, homes: tuple[Home, Home], bits: int) -> None:
-        super().__init__(STAND, (homes[0].unit, homes[1].unit), homes, instead.room)
+    def __init__(self, instead: Op, sources: tuple[MemberSource, MemberSource], bits: int) -> None:
+        super().__init__(STAND, (sources[0].unit, sources[1].unit), sources, instead.room)
         self.bits, self._instead, self._instead_bits = bits, instead, int(instead.record["bits"])
-        self._pairs: Pairs | None = None
+        self._pairs: CachedPairs | None = None
 
-    def take(self, pairs: Pairs) -> None:
+    def take(self, pairs: CachedPairs) -> None:
         """Use ``pairs`` from now on."""
         self._pairs = pairs
         self.record["pairs"] = pairs.at
 
-    def attune(self, changed: set[Home]) -> None:
+    def attune(self, changed: set[MemberSource]) -> None:
         """Write down what has changed about the windows."""
-        if self.homes[0] in changed:
-            self._take_window(self.homes[0])
-        residents, record = self.homes[1].residents, self.record
-        if self.homes[1] in changed and residents is not None:
+        if self.sources[0] in changed:
+            self._take_window(self.sources[0])
+        residents, record = self.sources[1].residents, self.record
+        if self.sources[1] in changed and residents is not None:
             record["items_2"] = len(residents.items)
             record["runs_2"], record["run_columns_2"] = address(residents.runs), residents.runs.shape[1]
 
     def choose(self) -> None:
         """Take pairs from here if they are all known, else let them be looked for."""
-        ready = self._pairs is not None and self._pairs.is_whole((oldest_in(self.homes[0]), oldest_in(self.homes[1])))
+        ready = self._pairs is not None and self._pairs.is_whole(
+            (oldest_in(self.sources[0]), oldest_in(self.sources[1]))
+        )
         self.words[_BITS] = self.bits if ready else 0
         self._instead.words[_BITS] = 0 if ready else self._instead_bits
 
     def tidy(self, newest: Sequence[int]) -> None:
         """Forget what is gone."""
         if self._pairs is not None:
-            self._pairs.tidy((oldest_in(self.homes[0]), oldest_in(self.homes[1])), newest)
+            self._pairs.tidy((oldest_in(self.sources[0]), oldest_in(self.sources[1])), newest)
 
 
-def oldest_in(home: Home) -> int:
+def oldest_in(source: MemberSource) -> int:
     """Return the sequence number of the first tuple that waits, in a window that is in the order of these."""
-    residents = home.residents
+    residents = source.residents
     if residents is None or not residents.items:
         return np.iinfo(np.int64).max
     return int(residents.items[0].numbers[0])

@@ -9,13 +9,13 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.hopping import Hopping
-from crosswind.engine.index import SAMPLE, SEE_EVERY
-from crosswind.engine.ops import All, Emit, Home, Op, Output, Product, Search, Start
+from crosswind.engine.output.rows import Part
 from crosswind.engine.parallel.policy import FirstWindow
-from crosswind.engine.result import Part
-from crosswind.engine.spans import Turn
-from crosswind.engine.standing import Keep, Pairs, Stand
+from crosswind.engine.probe.bounds import ReleaseBounds
+from crosswind.engine.probe.cached_pairs import CachedPairs, KeepPairs, ReadPairs
+from crosswind.engine.probe.index import SAMPLE, SEE_EVERY
+from crosswind.engine.probe.operators import All, Emit, MemberSource, Op, Output, Product, Search, Start
+from crosswind.engine.probe.step import ProbeStep
 from crosswind.kernel.compiled.follow import follow
 from crosswind.kernel.records import FOLLOW_FAULTED, FOLLOW_FULL, FOLLOW_SHORT
 from crosswind.window.block import Block
@@ -23,7 +23,7 @@ from crosswind.window.join_window import Residents
 from crosswind.window.replicas import Joint
 from crosswind.window.vector import address
 
-__all__ = ["ROOM", "Findings", "Journey", "Masks", "Share"]
+__all__ = ["ROOM", "Findings", "Masks", "ProbeTree", "Share"]
 
 _Ints = npt.NDArray[np.int64]
 Masks = Sequence[_Ints | None]
@@ -60,12 +60,12 @@ class Findings:
         self.total = 0
         """Results that were ever noted."""
 
-    def cut(self, source: int, block: Block, homes: dict[int, Residents | Joint]) -> None:
-        """Note the results since the last cut: of tuples of ``source`` in ``block``, and others at ``homes``."""
+    def cut(self, unit: int, block: Block, sources: dict[int, Residents | Joint]) -> None:
+        """Note the results since the last cut: of tuples of ``unit`` in ``block``, and others at ``sources``."""
         output = self.output
         begin, end = output.begun, output.count
         base = output.base + 8 * begin
-        self.parts.append(Part(source, block, homes, output.places, output.matrix, base, end - begin))
+        self.parts.append(Part(unit, block, sources, output.places, output.matrix, base, end - begin))
         self.count += end - begin
         self.total += end - begin
         output.begun = end
@@ -94,15 +94,15 @@ class Findings:
         return self.count >= _RESULTS
 
 
-class Journey:
+class ProbeTree:
     """The ways of the tuples of ``unit``.
 
     Parameters
     ----------
     unit : int
         Whose tuples go this way.
-    roots : sequence of (list of Hopping, int)
-        The first hops, and the terms (as bits) that every tuple may be part of; a pair for every bank of terms.
+    roots : sequence of (list of ProbeStep, int)
+        The first steps, and the terms (as bits) that every tuple may be part of; a pair for every bank of terms.
     windows : sequence of Searched
         The windows of all units.
     findings : sequence of Findings
@@ -112,7 +112,7 @@ class Journey:
     def __init__(
         self,
         unit: int,
-        roots: Sequence[tuple[list[Hopping], int]],
+        roots: Sequence[tuple[list[ProbeStep], int]],
         windows: Sequence[Searched],
         findings: Sequence[Findings],
     ) -> None:
@@ -130,76 +130,76 @@ class Journey:
 
     def _make(self, room: int) -> None:
         self._room = room
-        self._homes: dict[tuple[int, int | None], Home] = {}
-        self._read = sorted({at for hops, _ in self._roots for at in _columns_of(self.unit, hops)})
-        self._source = self._homes[self.unit, None] = Home(self.unit, None, 1 + max(self._read, default=0))
+        self._sources: dict[tuple[int, int | None], MemberSource] = {}
+        self._read = sorted({at for steps, _ in self._roots for at in _columns_of(self.unit, steps)})
+        self._new = self._sources[self.unit, None] = MemberSource(self.unit, None, 1 + max(self._read, default=0))
         self._starts: list[Start] = []
         self._ops: list[Op] = []
-        self.stands: list[tuple[int, Stand]] = []
+        self.pair_readers: list[tuple[int, ReadPairs]] = []
         """Ops that could take pairs from others, each with the number of its bank of terms."""
-        for hops, bits in self._roots:
-            start = Start(self._source, bits, room)
-            for hop in hops:
-                self._add(start, start, hop, None)
+        for steps, bits in self._roots:
+            start = Start(self._new, bits, room)
+            for step in steps:
+                self._add(start, start, step, None)
             start.link()
             self._starts.append(start)
         self._searches = [op for op in self._ops if isinstance(op, Search)]
-        self._shown = [op for op in self._searches if not op.hopping.index.is_linked]
-        self._scans = [op for op in self._searches if not op.hopping.dimensions]
+        self._shown = [op for op in self._searches if not op.probe_step.index.is_linked]
+        self._scans = [op for op in self._searches if not op.probe_step.dimensions]
         self._emits = [op for op in self._ops if isinstance(op, Emit)]
         self._at = {op.at: op for op in self._ops}
         outputs = {id(emit.output) for emit in self._emits}
         self._mine = [findings for findings in self._findings if id(findings.output) in outputs]
         self._places: dict[int, Residents | Joint] = {}
-        known = [(home, self._windows[unit], copy) for (unit, copy), home in self._homes.items()]
-        self._waiting = [(home, window, copy) for home, window, copy in known if copy is not None]
+        known = [(source, self._windows[unit], copy) for (unit, copy), source in self._sources.items()]
+        self._waiting = [(source, window, copy) for source, window, copy in known if copy is not None]
 
-    def _home(self, unit: int, copy: int) -> Home:
+    def _member_source(self, unit: int, copy: int) -> MemberSource:
         key = (unit, copy)
-        if key not in self._homes:
-            self._homes[key] = Home(unit, copy, self._windows[unit].width)
-        return self._homes[key]
+        if key not in self._sources:
+            self._sources[key] = MemberSource(unit, copy, self._windows[unit].width)
+        return self._sources[key]
 
     def _put(self, op: Op, parent: Op) -> None:
         parent.children.append(op)
         self._ops.append(op)
 
-    def _add(self, parent: Op, entry: Op, hop: Hopping, beside: Op | None) -> None:
-        """Let what comes out of ``parent`` go on by ``hop``: the combinations of ``entry``."""
-        home = self._home(hop.hop.target, hop.copy)
-        if hop.is_product and beside is None:
-            everything = All(hop, entry, home)
+    def _add(self, parent: Op, entry: Op, step: ProbeStep, beside: Op | None) -> None:
+        """Let what comes out of ``parent`` go on by ``step``: the combinations of ``entry``."""
+        source = self._member_source(step.planned.target, step.copy)
+        if step.is_product and beside is None:
+            everything = All(step, entry, source)
             self._put(everything, parent)
-            self._hand_on(everything, hop, entry)
+            self._hand_on(everything, step, entry)
         else:
-            search = Search(hop, entry, home, beside)
+            search = Search(step, entry, source, beside)
             self._put(search, parent)
-            self._hand_on(search, hop, beside)
-            if beside is not None and isinstance(entry, All) and entry.is_linked and hop.index.is_linked:
-                stand = Stand(entry, (entry.homes[0], home), hop.all_bits)
-                self._put(stand, beside)
-                self._hand_on(stand, hop, beside)
-                self.stands.append((len(self._starts), stand))
+            self._hand_on(search, step, beside)
+            if beside is not None and isinstance(entry, All) and entry.is_linked and step.index.is_linked:
+                reader = ReadPairs(entry, (entry.sources[0], source), step.all_bits)
+                self._put(reader, beside)
+                self._hand_on(reader, step, beside)
+                self.pair_readers.append((len(self._starts), reader))
 
-    def _hand_on(self, grown: Op, hop: Hopping, beside: Op | None) -> None:
+    def _hand_on(self, grown: Op, step: ProbeStep, beside: Op | None) -> None:
         """Let complete combinations be written down, and the others go onward.
 
-        ``beside`` are combinations that have had nothing to do with the last hops; they meet what was found only
+        ``beside`` are combinations that have had nothing to do with the last steps; they meet what was found only
         when somebody asks for both, so that their product is not searched pair by pair.
         """
-        if hop.done:
-            whole = grown if beside is None else self._product(hop, beside, grown)
-            for query, bits in hop.done.items():
+        if step.done:
+            whole = grown if beside is None else self._product(step, beside, grown)
+            for query, bits in step.done.items():
                 self._put(Emit(whole, bits, self._findings[query].output), whole)
-        for after in hop.onward:
+        for after in step.onward:
             if beside is None or (not after.is_product and all(unit in grown.units for unit in after.refers)):
                 self._add(grown, grown, after, beside)
             else:
-                whole = self._product(hop, beside, grown)
+                whole = self._product(step, beside, grown)
                 self._add(whole, whole, after, None)
 
-    def _product(self, hop: Hopping, beside: Op, grown: Op) -> Op:
-        product = Product(hop, beside, grown)
+    def _product(self, step: ProbeStep, beside: Op, grown: Op) -> Op:
+        product = Product(step, beside, grown)
         self._put(product, grown)
         return product
 
@@ -208,16 +208,16 @@ class Journey:
         ways = [op for op in self._starts[bank].children if isinstance(op, Search)]
         return next((op for op in ways if op.units == (self.unit, partner) and op.passes(bits)), None)
 
-    def keep(self, bank: int, found: Op, bits: int, pairs: Pairs) -> None:
+    def keep(self, bank: int, found: Op, bits: int, pairs: CachedPairs) -> None:
         """Note the pairs that an op finds, for terms ``bits``."""
-        keep = Keep(found, bits, pairs)
+        keep = KeepPairs(found, bits, pairs)
         self._put(keep, found)
         self._at[keep.at] = keep
         self._starts[bank].link()
 
     # -- following ---------------------------------------------------------------
 
-    def follow(self, block: Block, masks: Masks, turn: Turn) -> Iterator[int]:
+    def follow(self, block: Block, masks: Masks, release: ReleaseBounds) -> Iterator[int]:
         """Let the tuples of ``block`` go; yield the numbers of queries of whose results rows should be made now.
 
         ``masks`` are the terms that each tuple may be part of, by bank (None: all that its unit is part of).
@@ -225,11 +225,11 @@ class Journey:
         self.attune(block)
         self._cursors[:] = 0
         began = time.perf_counter()
-        yield from self._go(block, masks, turn, self._cursors, self._room)
+        yield from self._go(block, masks, release, self._cursors, self._room)
         self.note_pace(time.perf_counter() - began, len(block))
         self.settle(block)
 
-    def follow_few(self, block: Block, masks: Masks, turn: Turn) -> None:
+    def follow_few(self, block: Block, masks: Masks, release: ReleaseBounds) -> None:
         """Let a few tuples go; all of their results are noted."""
         self.attune(block)
         place = self._place
@@ -237,12 +237,14 @@ class Journey:
             self._cursors[bank] = 0
             start.take(block, mask, self._cursors_at + 8 * bank, self._room)
             place[0], place[1] = start.at, 1
-            while outcome := self._kernel(place, turn.at, self._clock_at):
+            while outcome := self._kernel(place, release.at, self._clock_at):
                 for query in self._go_on(outcome, block):
                     self._findings[query].grow()
         self.settle(block)
 
-    def follow_share(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> Iterator[int]:
+    def follow_share(
+        self, block: Block, masks: Masks, release: ReleaseBounds, cursors: _Ints, step: int
+    ) -> Iterator[int]:
         """Let tuples of ``block`` go that nobody else has taken: ``cursors`` say how many have been, by bank.
 
         Yields the numbers of queries of whose results rows should be made now, as :meth:`follow` does.
@@ -250,18 +252,18 @@ class Journey:
         Whoever asks sees to it that :meth:`attune` comes before and :meth:`settle` after, in one thread.
         """
         began = time.perf_counter()
-        for query in self._go(block, masks, turn, cursors, step):
+        for query in self._go(block, masks, release, cursors, step):
             self.busy_s += time.perf_counter() - began
             yield query
             began = time.perf_counter()
         self.busy_s += time.perf_counter() - began
 
-    def _go(self, block: Block, masks: Masks, turn: Turn, cursors: _Ints, step: int) -> Iterator[int]:
-        place, turn_at, cursors_at = self._place, turn.at, address(cursors)
+    def _go(self, block: Block, masks: Masks, release: ReleaseBounds, cursors: _Ints, step: int) -> Iterator[int]:
+        place, release_at, cursors_at = self._place, release.at, address(cursors)
         for bank, (start, mask) in enumerate(zip(self._starts, masks, strict=True)):
             start.take(block, mask, cursors_at + 8 * bank, step)
             place[:] = (start.at, 1)
-            while outcome := self._kernel(place, turn_at, self._clock_at):
+            while outcome := self._kernel(place, release_at, self._clock_at):
                 if self.cancelled:
                     return
                 yield from self._go_on(outcome, block)
@@ -313,7 +315,7 @@ class Journey:
         return FirstWindow(sum(window.scanned for window in windows), sum(window.runs for window in windows))
 
     def _make_room(self, op: Op, block: Block) -> Iterator[int]:
-        if isinstance(op, Keep):
+        if isinstance(op, KeepPairs):
             op.pairs.grow()
         for query, findings in enumerate(self._findings):
             if isinstance(op, Emit) and findings.output is op.output:
@@ -332,27 +334,27 @@ class Journey:
     def attune(self, block: Block) -> None:
         """Let ops know what windows and new tuples are like."""
         changed = set()
-        for home, window, copy in self._waiting:
-            if home.take(window.residents(copy)):
-                changed.add(home)
-        if self._source.take_new(block, self._read):
-            changed.add(self._source)
+        for source, window, copy in self._waiting:
+            if source.take(window.residents(copy)):
+                changed.add(source)
+        if self._new.take_new(block, self._read):
+            changed.add(self._new)
         if changed:
             self._attune_to(changed)
         for op in self._scans:
             op.put_lengths()
-        for _, stand in self.stands:
-            stand.choose()
+        for _, reader in self.pair_readers:
+            reader.choose()
 
-    def _attune_to(self, changed: set[Home]) -> None:
+    def _attune_to(self, changed: set[MemberSource]) -> None:
         for op in self._ops:
-            if not isinstance(op, Emit | Keep) and not changed.isdisjoint(op.homes):
+            if not isinstance(op, Emit | KeepPairs) and not changed.isdisjoint(op.sources):
                 op.attune(changed)
-        bases: dict[Home, int] = {}
+        bases: dict[MemberSource, int] = {}
         self._places = dict(self._places)  # what was found before goes by the one that was
-        for unit in {home.unit for home in changed}:
-            mine = [home for home in self._homes.values() if home.unit == unit and home.residents is not None]
-            known = [home.residents for home in mine if home.residents is not None]
+        for unit in {source.unit for source in changed}:
+            mine = [source for source in self._sources.values() if source.unit == unit and source.residents is not None]
+            known = [source.residents for source in mine if source.residents is not None]
             if len(known) == 1:
                 self._places[unit] = known[0]
             elif known:
@@ -363,8 +365,8 @@ class Journey:
             emit.put_bases(bases)
 
 
-def _columns_of(unit: int, hops: Sequence[Hopping]) -> Iterator[int]:
-    """Yield the columns that ``hops``, and those after them, read of tuples of ``unit``."""
-    for hop in hops:
-        yield from (at for whose, at, _ in hop.columns if whose == unit)
-        yield from _columns_of(unit, hop.onward)
+def _columns_of(unit: int, steps: Sequence[ProbeStep]) -> Iterator[int]:
+    """Yield the columns that ``steps``, and those after them, read of tuples of ``unit``."""
+    for step in steps:
+        yield from (at for whose, at, _ in step.columns if whose == unit)
+        yield from _columns_of(unit, step.onward)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.engine.direct import DIRECT, Computed, DirectReader, Source
+from crosswind.engine.ingest.direct import DIRECT, Computed, DirectReader, Source
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import (
     carried_vector,

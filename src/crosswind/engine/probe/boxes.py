@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.intake import Intake, hashed_keys
+from crosswind.engine.ingest.intake import Intake, hashed_keys
 from crosswind.kernel.generated.emit import Facts
 from crosswind.kernel.generated.scan import PairSpec
 from crosswind.kernel.generated.thresholds import threshold_kernel

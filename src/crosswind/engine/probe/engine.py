@@ -3,7 +3,7 @@
 MJoin, as CellJoin §7.1 and WJSP §3.1 have it: a batch of new tuples probes the first window of
 its route; what it found probes the next, until combinations are complete. Every
 combination is found once, by the member that comes last to the join. All queries share
-the windows, and the searches as far as they are alike (:mod:`crosswind.plan.hops`).
+the windows, and the searches as far as they are alike (:mod:`crosswind.plan.probe_steps`).
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.direct import DIRECT
-from crosswind.engine.hopping import Hopping, word
-from crosswind.engine.index import Index
-from crosswind.engine.intake import Intake
-from crosswind.engine.journey import Findings, Journey, Masks
-from crosswind.engine.orders import Orders, Work
+from crosswind.engine.ingest.direct import DIRECT
+from crosswind.engine.ingest.intake import Intake
 from crosswind.engine.parallel.policy import Policy
 from crosswind.engine.parallel.pool import WorkerPool
-from crosswind.engine.spans import Spans, Turn, Wait
-from crosswind.engine.standing import Pairs, Stand
+from crosswind.engine.probe.bounds import ReleaseBounds, Wait, WindowBounds
+from crosswind.engine.probe.cached_pairs import CachedPairs, ReadPairs
+from crosswind.engine.probe.index import Index
+from crosswind.engine.probe.join_order import JoinOrders, Work
+from crosswind.engine.probe.step import ProbeStep, word
+from crosswind.engine.probe.tree import Findings, Masks, ProbeTree
 from crosswind.engine.strategy import AtOnce, Combinations, Shift
 from crosswind.kernel.compiled.arrange import link_tuples, put_into_copies
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan
-from crosswind.plan.hops import Hop, hops_of
+from crosswind.plan.probe_steps import PlannedStep, planned_steps
 from crosswind.window.arrival import Release
 from crosswind.window.block import Block
 from crosswind.window.replicas import Replicas
 
-__all__ = ["Routes"]
+__all__ = ["ProbeEngine"]
 
 _Name = tuple[frozenset[int], bool]
 """What a copy of a window is known by: keys, and whether those are compared for equality."""
@@ -48,8 +48,8 @@ _BANK = 64
 """Terms whose bits share a word, and whose searches can be shared."""
 
 
-class Routes(AtOnce):
-    """Windows of all units, and the hops between them.
+class ProbeEngine(AtOnce):
+    """Windows of all units, and the steps between them.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Routes(AtOnce):
         A plan with terms.
     intakes : list of Intake
         One a unit.
-    spans : tuple of Spans
+    spans : tuple of WindowBounds
         The windows of each query.
     index : str
         ``auto``, ``scan``, ``band`` or ``hash``.
@@ -75,7 +75,7 @@ class Routes(AtOnce):
         self,
         plan: Plan,
         intakes: list[Intake],
-        spans: tuple[Spans, ...],
+        spans: tuple[WindowBounds, ...],
         index: str,
         basic_window: int,
         numbered: bool,
@@ -102,7 +102,7 @@ class Routes(AtOnce):
         self._later = [{bank: self._later_terms(unit, bank) for bank in self._banks} for unit in range(len(plan.units))]
         later = any(terms for of_unit in self._later for terms in of_unit.values())
         self._no_masks: Masks | None = None if later else [None] * len(self._banks)
-        self.orders = Orders(plan, intakes, self.windows)
+        self.orders = JoinOrders(plan, intakes, self.windows)
         self._came, self._made = [0] * len(intakes), [0] * len(intakes)
         self._policy = policy
         self.pool: WorkerPool | None = None
@@ -111,16 +111,16 @@ class Routes(AtOnce):
 
     def _derive(self) -> None:
         """Make what is only derived from plan and windows: who looks for what, and room for what is found."""
-        self._turn: Turn | None = None
+        self._release: ReleaseBounds | None = None
         self._findings = [[Findings(entry.units) for entry in self._plan.queries] for _ in range(self._workers)]
         if self.pool is not None:
             self.pool.findings = self._findings
         elif self._policy is not None:
             self.pool = WorkerPool(self._policy, self._findings)
-        self._stands: list[Stand] = []
-        self._pairs: list[Pairs] = []
+        self._pair_readers: list[ReadPairs] = []
+        self._pairs: list[CachedPairs] = []
         self._combined: Block | None = None
-        self._journeys = self._plan_hops()
+        self._probe_trees = self._plan_probe_trees()
 
     def _bits_of(self, unit: int, bank: tuple[int, ...]) -> int:
         """Return the bits of the terms of ``bank`` that every tuple of ``unit`` may be part of."""
@@ -137,44 +137,44 @@ class Routes(AtOnce):
         known = [(place, self._spans[term.query].since) for place, term in terms if unit in term.units]
         return [(place, since) for place, since in known if since != INT64_MIN]
 
-    def _plan_hops(self) -> list[list[Journey]]:
+    def _plan_probe_trees(self) -> list[list[ProbeTree]]:
         """Return the ways of tuples of each unit, by worker, and see to it that windows can be searched."""
         plan, units = self._plan, range(len(self._plan.units))
         trees = [
-            [(hops_of(plan.terms, bank, unit, self.orders, plan.accesses), bank) for bank in self._banks]
+            [(planned_steps(plan.terms, bank, unit, self.orders, plan.accesses), bank) for bank in self._banks]
             for unit in units
         ]
         wanted: list[dict[_Name, tuple[int, ...]]] = [{} for _ in units]
         for tree in trees:
-            for hops, _ in tree:
-                self._gather_keys(hops, wanted)
+            for steps, _ in tree:
+                self._gather_keys(steps, wanted)
         for unit in units:
             self._provide(unit, wanted[unit])
-        journeys = [self._journey(unit, tree) for unit, tree in enumerate(trees)]
-        self._stands, self._pairs = [], []
+        probe_trees = [self._probe_tree(unit, tree) for unit, tree in enumerate(trees)]
+        self._pair_readers, self._pairs = [], []
         if self.pool is None:
-            self._let_stand([mine for (mine,) in journeys])
-        return journeys
+            self._cache_pairs([mine for (mine,) in probe_trees])
+        return probe_trees
 
-    def _let_stand(self, journeys: list[Journey]) -> None:
+    def _cache_pairs(self, probe_trees: list[ProbeTree]) -> None:
         """See to it that pairs are kept for those who ask for them again and again, where both of them find them."""
-        for journey in journeys:
-            for bank, stand in journey.stands:
-                units = stand.units
-                ways = [journeys[unit].finds(bank, stand.bits, sum(units) - unit) for unit in units]
+        for probe_tree in probe_trees:
+            for bank, reader in probe_tree.pair_readers:
+                units = reader.units
+                ways = [probe_trees[unit].finds(bank, reader.bits, sum(units) - unit) for unit in units]
                 if None in ways:
                     continue
-                pairs = Pairs((units[0], units[1]), self._newest)
+                pairs = CachedPairs((units[0], units[1]), self._newest)
                 for unit, way in zip(units, ways, strict=True):
                     if way is not None:
-                        journeys[unit].keep(bank, way, stand.bits, pairs)
-                stand.take(pairs)
-                self._stands.append(stand)
+                        probe_trees[unit].keep(bank, way, reader.bits, pairs)
+                reader.take(pairs)
+                self._pair_readers.append(reader)
                 self._pairs.append(pairs)
 
-    def _journey(self, unit: int, tree: list[tuple[tuple[Hop, ...], tuple[int, ...]]]) -> list[Journey]:
-        roots = [(self._hopping(hops, bank), word(self._always[unit][bank])) for hops, bank in tree]
-        return [Journey(unit, roots, self.windows, findings) for findings in self._findings]
+    def _probe_tree(self, unit: int, tree: list[tuple[tuple[PlannedStep, ...], tuple[int, ...]]]) -> list[ProbeTree]:
+        roots = [(self._probe_steps(steps, bank), word(self._always[unit][bank])) for steps, bank in tree]
+        return [ProbeTree(unit, roots, self.windows, findings) for findings in self._findings]
 
     # -- copies of windows -----------------------------------------------------
 
@@ -183,21 +183,21 @@ class Routes(AtOnce):
         """The index of the first copy of each window."""
         return [next(iter(copies.values()))[2] for copies in self._copies]
 
-    def _wanted(self, hop: Hop) -> tuple[_Name, tuple[int, ...]]:
-        """Return what the copy that ``hop`` searches is known by, and the keys that the hop needs in it."""
-        known = [(dimension.expr, dimension.hashed) for dimension in self._plan.accesses[hop.target].dimensions]
-        places = {known.index((d.expr, d.hashed)): d for d in hop.dimensions}
+    def _wanted(self, step: PlannedStep) -> tuple[_Name, tuple[int, ...]]:
+        """Return what the copy that ``step`` searches is known by, and the keys that the step needs in it."""
+        known = [(dimension.expr, dimension.hashed) for dimension in self._plan.accesses[step.target].dimensions]
+        places = {known.index((d.expr, d.hashed)): d for d in step.dimensions}
         equal = frozenset(k for k, dimension in places.items() if dimension.equality)
         return (equal or frozenset(places), bool(equal)), tuple(places)
 
-    def _gather_keys(self, hops: Iterable[Hop], into: list[dict[_Name, tuple[int, ...]]]) -> None:
-        """Add to the copies of each window those that ``hops`` and the hops after them search, with their keys."""
-        for hop in hops:
-            name, own = self._wanted(hop)
+    def _gather_keys(self, steps: Iterable[PlannedStep], into: list[dict[_Name, tuple[int, ...]]]) -> None:
+        """Add to the copies of each window those that ``steps`` and the steps after them search, with their keys."""
+        for step in steps:
+            name, own = self._wanted(step)
             if own:
-                keys = into[hop.target].setdefault(name, ())
-                into[hop.target][name] = (*keys, *(k for k in own if k not in keys))
-            self._gather_keys(hop.onward, into)
+                keys = into[step.target].setdefault(name, ())
+                into[step.target][name] = (*keys, *(k for k in own if k not in keys))
+            self._gather_keys(step.onward, into)
 
     def _provide(self, unit: int, wanted: dict[_Name, tuple[int, ...]]) -> None:
         """See to it that there are copies of the window of ``unit`` by the keys that are wanted; at least one."""
@@ -222,15 +222,15 @@ class Routes(AtOnce):
         number = self.windows[unit].add(own, index, capacity, link_tuples if linked else None)
         self._copies[unit] = {**self._copies[unit], name: (number, own, index)}
 
-    def _hopping(self, hops: tuple[Hop, ...], bank: tuple[int, ...]) -> list[Hopping]:
+    def _probe_steps(self, steps: tuple[PlannedStep, ...], bank: tuple[int, ...]) -> list[ProbeStep]:
         made = []
-        for hop in hops:
-            name, own = self._wanted(hop)
-            copies = self._copies[hop.target]
+        for step in steps:
+            name, own = self._wanted(step)
+            copies = self._copies[step.target]
             copy, keys, index = copies[name] if own else next(iter(copies.values()))
             own = keys if own else ()
-            onward = self._hopping(hop.onward, bank)
-            made.append(Hopping(hop, self._plan, self._intakes, self._spans, bank, copy, own, index, onward))
+            onward = self._probe_steps(step.onward, bank)
+            made.append(ProbeStep(step, self._plan, self._intakes, self._spans, bank, copy, own, index, onward))
         return made
 
     # -- joining -----------------------------------------------------------------
@@ -243,22 +243,24 @@ class Routes(AtOnce):
         self._combined = block
         count = len(block.times)
         self._came[unit] += count
-        if self._turn is None or self._turn.released is not released:
-            self._turn = Turn(len(self.windows), released)
+        if self._release is None or self._release.released is not released:
+            self._release = ReleaseBounds(len(self.windows), released)
         masks = self._no_masks
         if masks is None:
             masks = [self._begin(unit, block, bank) for bank in self._banks]
         if self.pool is None and count <= DIRECT:
-            self._journeys[unit][0].follow_few(block, masks, self._turn)
+            self._probe_trees[unit][0].follow_few(block, masks, self._release)
             return ()
-        return self._combine_many(self._journeys[unit], block, masks, self._turn)
+        return self._combine_many(self._probe_trees[unit], block, masks, self._release)
 
-    def _combine_many(self, journeys: list[Journey], block: Block, masks: Masks, turn: Turn) -> Iterator[Combinations]:
-        shared = None if self.pool is None else self.pool.follow(journeys, block, masks, turn)
+    def _combine_many(
+        self, probe_trees: list[ProbeTree], block: Block, masks: Masks, release: ReleaseBounds
+    ) -> Iterator[Combinations]:
+        shared = None if self.pool is None else self.pool.follow(probe_trees, block, masks, release)
         if shared is not None:
             yield from shared
             return
-        for query in journeys[0].follow(block, masks, turn):
+        for query in probe_trees[0].follow(block, masks, release):
             yield self._taken(query)
 
     def complete(self, queries: Iterable[int]) -> Iterator[Combinations]:
@@ -338,18 +340,18 @@ class Routes(AtOnce):
 
     def settle(self) -> None:
         """Arrange and merge what has been sealed."""
-        for stand in self._stands:
-            stand.tidy(self._newest)
+        for reader in self._pair_readers:
+            reader.tidy(self._newest)
         if self.orders.revisit(self._work):
             self._made = [made for _, made in self._work()]
-            self._journeys = self._plan_hops()
+            self._probe_trees = self._plan_probe_trees()
         super().settle()
         if self.pool is not None:
             self.pool.policy.call_ends()
 
     def _work(self) -> list[Work]:
         """Return, by unit, how many tuples have come, and how many combinations they have made on their way."""
-        made = [sum(journey.made for journey in mine) for mine in self._journeys]
+        made = [sum(probe_tree.made for probe_tree in mine) for mine in self._probe_trees]
         return [Work(*both) for both in zip(self._came, map(sum, zip(self._made, made, strict=True)), strict=True)]
 
 

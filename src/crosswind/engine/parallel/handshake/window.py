@@ -12,10 +12,10 @@ from crosswind.window.block import Block
 from crosswind.window.join_window import JoinWindow
 from crosswind.window.vector import address
 
-__all__ = ["PipeWindow"]
+__all__ = ["ChunkedWindow"]
 
 
-class PipeWindow:
+class ChunkedWindow:
     """A window whose tuples have left it when they have left the row.
 
     Parameters

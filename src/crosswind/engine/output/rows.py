@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.engine.intake import TIMES, Intake, evaluate, is_plain
+from crosswind.engine.ingest.intake import TIMES, Intake, evaluate, is_plain
 from crosswind.engine.strategy import Matches
 from crosswind.errors import ArithmeticOverflowError
 from crosswind.io.arrow import column_of, is_leaf, leaf_columns, leaf_vector, to_arrow

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.hopping import Hopping
 from crosswind.engine.parallel.cell import Partition
 from crosswind.engine.parallel.policy import FirstWindow
-from crosswind.engine.probe import CACHED, Scratch
+from crosswind.engine.probe.boxes import CACHED, Scratch
+from crosswind.engine.probe.step import ProbeStep
 from crosswind.engine.strategy import PairFaultError
 from crosswind.kernel.generated.emit import Facts
 from crosswind.kernel.records import ALL, COLUMN, EMIT, OP, PRODUCT, RESULTS, SEARCH, START, new_record, word_of
@@ -22,7 +22,7 @@ from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import Layout, address, all_valid
 
-__all__ = ["RESULTS_ROOM", "All", "Emit", "Home", "Op", "Output", "Product", "Search", "Start"]
+__all__ = ["RESULTS_ROOM", "All", "Emit", "MemberSource", "Op", "Output", "Product", "Search", "Start"]
 
 _Ints = npt.NDArray[np.int64]
 
@@ -36,7 +36,7 @@ _COUNT = word_of(RESULTS, "count")
 _TIMES, _SIZE = word_of(OP, "times"), word_of(OP, "size")
 
 
-class Home:
+class MemberSource:
     """Where members of combinations are: in a copy of a window (``unit``, ``copy``), or new (no copy).
 
     ``nulls`` and ``nans`` say by column whether there may be some; once seen, they are reckoned with.
@@ -127,13 +127,13 @@ class Output:
 class Op:
     """A record, and what its addresses point to.
 
-    ``units`` and ``homes`` are those of the members of its combinations.
+    ``units`` and ``sources`` are those of the members of its combinations.
     """
 
-    def __init__(self, kind: int, units: tuple[int, ...], homes: tuple[Home, ...], room: int) -> None:
+    def __init__(self, kind: int, units: tuple[int, ...], sources: tuple[MemberSource, ...], room: int) -> None:
         self.words, self.record = new_record(OP)
         self.at = address(self.words)
-        self.units, self.homes, self.room = units, homes, room
+        self.units, self.sources, self.room = units, sources, room
         self.children: list[Op] = []
         self.record["kind"] = kind
         self.kept: list[Any] = []
@@ -163,12 +163,12 @@ class Op:
         self.record["child"] = self.children[0].at if self.children else 0
         self.record["lean"] = all(isinstance(child, Emit) for child in self.children)
 
-    def attune(self, changed: set[Home]) -> None:
+    def attune(self, changed: set[MemberSource]) -> None:
         """Write down what has changed about windows, and new tuples."""
 
     def shares(self, count: int) -> list[tuple[int, int]]:
         """Return ``count`` shares of the basic windows that are searched, as CellJoin cuts them."""
-        residents = self.homes[-1].residents
+        residents = self.sources[-1].residents
         partition = self._partitions.setdefault(count, Partition(count))
         partition.resize(0 if residents is None else len(residents.items))
         return [partition.share(column) for column in range(count)]
@@ -180,15 +180,15 @@ class Op:
     @property
     def first_window(self) -> FirstWindow:
         """The window that is searched, if this is the first op of new tuples."""
-        residents = self.homes[-1].residents
+        residents = self.sources[-1].residents
         if residents is None:
             return FirstWindow(0, 0)
         scanned = residents.runs[:, 5] == 0
         return FirstWindow(int(residents.runs[scanned, 0].sum()), int((~scanned).sum()))
 
-    def _take_window(self, home: Home) -> Residents | None:
+    def _take_window(self, source: MemberSource) -> Residents | None:
         """Write down the window that is searched."""
-        residents, record = home.residents, self.record
+        residents, record = source.residents, self.record
         items = 0 if residents is None else len(residents.items)
         record["items"] = record["last"] = items
         record["first"] = 0
@@ -201,8 +201,8 @@ class Op:
 class Start(Op):
     """New tuples, as combinations of one."""
 
-    def __init__(self, home: Home, bits: int, room: int) -> None:
-        super().__init__(START, (home.unit,), (home,), room)
+    def __init__(self, source: MemberSource, bits: int, room: int) -> None:
+        super().__init__(START, (source.unit,), (source,), room)
         self.record["bits"] = bits
         self.record["step"] = room
         self._rest: tuple[int, ...] = ()
@@ -226,37 +226,37 @@ class Start(Op):
 class All(Op):
     """What waits in a window, for a product with the combinations of ``entry``."""
 
-    def __init__(self, hopping: Hopping, entry: Op, home: Home) -> None:
-        super().__init__(ALL, (home.unit,), (home,), entry.room)
+    def __init__(self, probe_step: ProbeStep, entry: Op, source: MemberSource) -> None:
+        super().__init__(ALL, (source.unit,), (source,), entry.room)
         record = self.record
         record["input"], record["members"] = entry.at, len(entry.units)
-        record["bits"] = hopping.all_bits
-        record["bound"] = self._keep(hopping.reach(home.unit, entry.units))
+        record["bits"] = probe_step.all_bits
+        record["bound"] = self._keep(probe_step.reach(source.unit, entry.units))
         record["ends"] = self._room(4)
-        record["counted"] = bool(hopping.spans.counts)
-        self.is_linked = hopping.index.is_linked
+        record["counted"] = bool(probe_step.spans.counts)
+        self.is_linked = probe_step.index.is_linked
 
-    def attune(self, changed: set[Home]) -> None:
+    def attune(self, changed: set[MemberSource]) -> None:
         """Write down what has changed about the window."""
-        if self.homes[0] in changed:
-            self._take_window(self.homes[0])
+        if self.sources[0] in changed:
+            self._take_window(self.sources[0])
 
 
 class Product(Op):
     """Combinations of two ops, put together."""
 
-    def __init__(self, hopping: Hopping, left: Op, right: Op) -> None:
-        super().__init__(PRODUCT, (*left.units, *right.units), (*left.homes, *right.homes), left.room)
+    def __init__(self, probe_step: ProbeStep, left: Op, right: Op) -> None:
+        super().__init__(PRODUCT, (*left.units, *right.units), (*left.sources, *right.sources), left.room)
         record = self.record
         record["input"], record["beside"] = right.at, left.at
         record["members"], record["grown"] = len(left.units), len(right.units)
-        record["bits"] = hopping.all_bits
-        reaches = [self._keep(hopping.reach(unit, left.units)) for unit in right.units]
+        record["bits"] = probe_step.all_bits
+        reaches = [self._keep(probe_step.reach(unit, left.units)) for unit in right.units]
         record["bound"] = self._keep(np.array(reaches, dtype=np.int64))
         record["ends"], record["in_room"] = self._room((len(right.units), 4, left.room)), left.room
         record["want"] = self._room(left.room)
-        record["counted"] = bool(hopping.spans.counts)
-        limits = hopping.limits(self.units)
+        record["counted"] = bool(probe_step.spans.counts)
+        limits = probe_step.limits(self.units)
         self.kept.append(limits)
         record["limits"] = address(limits.words)
 
@@ -265,7 +265,7 @@ class Emit(Op):
     """Complete combinations of a query, written down."""
 
     def __init__(self, entry: Op, bits: int, output: Output) -> None:
-        super().__init__(EMIT, entry.units, entry.homes, entry.room)
+        super().__init__(EMIT, entry.units, entry.sources, entry.room)
         self._places = np.zeros(2 * len(entry.units), dtype=np.int64)
         self._places[::2] = [output.units.index(unit) for unit in entry.units]
         record = self.record
@@ -273,27 +273,27 @@ class Emit(Op):
         record["results"], record["places"] = output.at, address(self._places)
         self.output = output
 
-    def put_bases(self, bases: dict[Home, int]) -> None:
-        """Write down where basic windows of homes begin among those of all copies."""
-        for place, home in enumerate(self.homes):
-            if home in bases:
-                self._places[2 * place + 1] = bases[home]
+    def put_bases(self, bases: dict[MemberSource, int]) -> None:
+        """Write down where basic windows of sources begin among those of all copies."""
+        for place, source in enumerate(self.sources):
+            if source in bases:
+                self._places[2 * place + 1] = bases[source]
 
 
 class Search(Op):
     """Combinations of ``entry`` look for their next member; ``beside`` are others that have nothing to do with it."""
 
-    def __init__(self, hopping: Hopping, entry: Op, home: Home, beside: Op | None) -> None:
-        super().__init__(SEARCH, (*entry.units, home.unit), (*entry.homes, home), entry.room)
-        self.hopping, self._home, self._entry = hopping, home, entry
+    def __init__(self, probe_step: ProbeStep, entry: Op, source: MemberSource, beside: Op | None) -> None:
+        super().__init__(SEARCH, (*entry.units, source.unit), (*entry.sources, source), entry.room)
+        self.probe_step, self._member_source, self._entry = probe_step, source, entry
         record, room = self.record, entry.room
         record["input"], record["members"], record["in_room"] = entry.at, len(entry.units), room
-        record["bits"], record["counted"] = hopping.all_bits, bool(hopping.spans.counts)
-        record["bound"] = self._keep(hopping.reach(home.unit, entry.units))
+        record["bits"], record["counted"] = probe_step.all_bits, bool(probe_step.spans.counts)
+        record["bound"] = self._keep(probe_step.reach(source.unit, entry.units))
         if beside is not None:
             record["beside"] = beside.at
-            record["aside"] = self._keep(hopping.reach(home.unit, beside.units))
-        limits = hopping.limits(self.units)
+            record["aside"] = self._keep(probe_step.reach(source.unit, beside.units))
+        limits = probe_step.limits(self.units)
         self.kept.append(limits)
         record["limits"] = address(limits.words)
         self._want, self._reps = np.zeros((2, room + 1), dtype=np.int64)
@@ -309,11 +309,11 @@ class Search(Op):
         record["ends"], record["loose"] = self._room((4, room)), self._room((4, room))
         self._states = np.zeros(24, dtype=np.int64)
         record["state"], record["work"] = address(self._states), self._room((PROBE_GROUP, 4))
-        refers = [entry.units.index(unit) for unit in hopping.refers]
+        refers = [entry.units.index(unit) for unit in probe_step.refers]
         record["refers"], record["n_refers"] = self._keep(np.array(refers or [0], dtype=np.int64)), len(refers)
         self._make_columns()
         self.scratch: Scratch | None = None
-        if hopping.dimensions:
+        if probe_step.dimensions:
             self._make_scratch()
         self._write_tables()
 
@@ -322,7 +322,7 @@ class Search(Op):
         return int(self.record["bits"]) & bits == bits
 
     def _make_columns(self) -> None:
-        columns = self.hopping.columns
+        columns = self.probe_step.columns
         self._columns = np.zeros(max(1, len(columns)), dtype=COLUMN)
         self._texts: dict[tuple[int, int], npt.NDArray[np.uint8]] = {}
         for k, (unit, _, layout) in enumerate(columns):
@@ -336,17 +336,17 @@ class Search(Op):
                 out["valids"] = address(valid)
                 if layout.storage is Storage.TEXT:
                     self._make_text_room(k, side, _TEXT_ROOM)
-                if k in self.hopping.partners_at:
+                if k in self.probe_step.partners_at:
                     out["hashes"] = self._room(self.room)
         self.record["columns"], self.record["n_columns"] = address(self._columns), len(columns)
-        homes = dict(zip(self._entry.units, self._entry.homes, strict=True))
-        self._lines = [(self._columns[k], homes[unit], at) for k, (unit, at, _) in enumerate(columns)]
-        for line, home, at in self._lines:
-            if home.copy is None:  # where new tuples are is always written in the same place
-                line["values"], line["valids"], line["texts"] = home.tables(at)
-        self._null_facts = [(home.nulls, at) for _, home, at in self._lines]
-        read = {columns[k][:2] for k in self.hopping.slots_at}
-        self._nan_facts = [(home.nans, at) for _, home, at in self._lines if (home.unit, at) in read]
+        sources = dict(zip(self._entry.units, self._entry.sources, strict=True))
+        self._lines = [(self._columns[k], sources[unit], at) for k, (unit, at, _) in enumerate(columns)]
+        for line, source, at in self._lines:
+            if source.copy is None:  # where new tuples are is always written in the same place
+                line["values"], line["valids"], line["texts"] = source.tables(at)
+        self._null_facts = [(source.nulls, at) for _, source, at in self._lines]
+        read = {columns[k][:2] for k in self.probe_step.slots_at}
+        self._nan_facts = [(source.nans, at) for _, source, at in self._lines if (source.unit, at) in read]
         self._chosen_for: tuple[bool, bool, Any] | None = None
 
     def _make_text_room(self, column: int, side: int, size: int) -> None:
@@ -363,7 +363,7 @@ class Search(Op):
 
     def _make_scratch(self) -> None:
         record = self.record
-        scratch = Scratch(tuple(dimension.bits for dimension in self.hopping.dimensions), self.room)
+        scratch = Scratch(tuple(dimension.bits for dimension in self.probe_step.dimensions), self.room)
         self.scratch = scratch
         record["outs"], record["spans"] = address(scratch.outs), address(scratch.spans)
         record["order"] = address(scratch.order)
@@ -377,7 +377,7 @@ class Search(Op):
 
     def _write_tables(self) -> None:
         """Write down, for kernels, where what they read of combinations is."""
-        hopping, record = self.hopping, self.record
+        probe_step, record = self.probe_step, self.record
         self._tables: list[_Ints] = []
 
         def table(entries: list[int]) -> int:
@@ -386,29 +386,31 @@ class Search(Op):
 
         for side, ends in enumerate(("ends", "loose")):
             outs = self._columns["out"][:, side]
-            leaves = [int(outs[k][name]) for k in hopping.leaves_at for name in ("values", "valids", "texts")]
-            hashes = [int(outs[k][name]) for k in hopping.partners_at for name in ("hashes", "valids")]
-            slots = [int(outs[k][name]) for k in hopping.slots_at for name in ("values", "valids", "texts")]
+            leaves = [int(outs[k][name]) for k in probe_step.leaves_at for name in ("values", "valids", "texts")]
+            hashes = [int(outs[k][name]) for k in probe_step.partners_at for name in ("hashes", "valids")]
+            slots = [int(outs[k][name]) for k in probe_step.slots_at for name in ("values", "valids", "texts")]
             record["ins"][side], record["n_ins"] = table(leaves + hashes), len(leaves + hashes)
             record["pair"][side] = table(self._rows_of(int(record[ends])) + slots)
             if side == 0:
                 record["mask_probe"] = table(slots)
 
-    def attune(self, changed: set[Home]) -> None:
+    def attune(self, changed: set[MemberSource]) -> None:
         """Write down what windows are like now, and choose the kernels for that."""
         record = self.record
-        for line, home, at in self._lines:
-            if home in changed:
-                line["values"], line["valids"], line["texts"] = home.tables(at)
-                line["nulls"] = home.nulls[at]
-        residents = self._take_window(self._home) if self._home in changed else self._home.residents
+        for line, source, at in self._lines:
+            if source in changed:
+                line["values"], line["valids"], line["texts"] = source.tables(at)
+                line["nulls"] = source.nulls[at]
+        residents = (
+            self._take_window(self._member_source) if self._member_source in changed else self._member_source.residents
+        )
         if residents is None or not residents.items:
             return
         self._choose_kernels()
         if record["recheck"] or record["scan"] or record["mask"]:
             self._positions = residents.positions
             record["table"], record["table_columns"] = address(self._positions), self._positions.shape[1]
-        if self._home in changed:
+        if self._member_source in changed:
             record["params"] = address(residents.params)
             record["sorts"] = 0
             if "band" in residents.kinds and residents.size > CACHED and self.scratch is not None:
@@ -417,26 +419,26 @@ class Search(Op):
 
     def _choose_kernels(self) -> None:
         """Choose kernels by whether there are nulls and NaNs: those that reckon with them are slower."""
-        record, hopping = self.record, self.hopping
-        first, end = hopping.slots_of_target
+        record, probe_step = self.record, self.probe_step
+        first, end = probe_step.slots_of_target
         nulls, nans = (any(bool(have[at]) for have, at in of) for of in (self._null_facts, self._nan_facts))
-        self.window_nulls = bool(self._home.nulls[first:end].any())
-        facts = Facts(nulls or self.window_nulls, nans or bool(self._home.nans[first:end].any()))
+        self.window_nulls = bool(self._member_source.nulls[first:end].any())
+        facts = Facts(nulls or self.window_nulls, nans or bool(self._member_source.nans[first:end].any()))
         if self._chosen_for == (nulls, self.window_nulls, facts):
             return
         self._chosen_for = (nulls, self.window_nulls, facts)
-        if hopping.dimensions:
+        if probe_step.dimensions:
             self._choose_thresholds(nulls)
-            record["box"], record["recheck"] = hopping.box(), hopping.recheck(facts, self.window_nulls)
+            record["box"], record["recheck"] = probe_step.box(), probe_step.recheck(facts, self.window_nulls)
         else:
-            record["scan"] = hopping.scan(facts)
-        if hopping.is_shared:
-            record["mask"], table = hopping.mask(facts, self.window_nulls)
+            record["scan"] = probe_step.scan(facts)
+        if probe_step.is_shared:
+            record["mask"], table = probe_step.mask(facts, self.window_nulls)
             record["mask_table"] = address(table)
 
     def _choose_thresholds(self, nulls: bool) -> None:
         record = self.record
-        kernel, at = self.hopping.thresholds(nulls)
+        kernel, at = self.probe_step.thresholds(nulls)
         if record["thresholds"] != at:
             ends, room = kernel.room()
             record["thresholds"] = at
@@ -453,7 +455,7 @@ class Search(Op):
 
     def put_lengths(self) -> None:
         """Write down how long basic windows are; pair by pair, one is searched at a stretch, and may match all."""
-        residents = self._home.residents
+        residents = self._member_source.residents
         if residents is not None and residents.items:
             self._lengths = np.ascontiguousarray(residents.runs[:, 0])
             self.record["lengths"] = address(self._lengths)
@@ -466,23 +468,23 @@ class Search(Op):
         present = int(self.record["present"])
         if present and self.scratch is not None:
             scratch = self.scratch
-            self.hopping.index.remember(scratch.low_values, scratch.high_values, scratch.order[:present])
+            self.probe_step.index.remember(scratch.low_values, scratch.high_values, scratch.order[:present])
 
     def fault(self) -> PairFaultError:
         """Return the error that an overflow has to become."""
         states = self._states
         kind = int(self.record["fault"])
         state = states[8 * (kind - 1) : 8 * kind]
-        residents = self._home.residents
+        residents = self._member_source.residents
         if residents is None:
             raise LookupError("a search found an overflow without a window")
-        terms = self.hopping.hop.terms
+        terms = self.probe_step.planned.terms
         if kind == 3:
-            terms = self.hopping.accused(self.window_nulls, int(state[1]), int(state[2]))
+            terms = self.probe_step.accused(self.window_nulls, int(state[1]), int(state[2]))
         return PairFaultError(
             residents.items[state[3]],
             int(state[4]),
-            self._home.unit,
+            self._member_source.unit,
             self._new_member(kind, int(state[5])),
             len(self._entry.units) - 1,
             terms,
@@ -490,7 +492,7 @@ class Search(Op):
 
     def _new_member(self, kind: int, probe: int) -> int:
         """Return which of the new tuples is a member of the combination that probes; -1: none is."""
-        if self._entry.homes[0].copy is not None:
+        if self._entry.sources[0].copy is not None:
             return -1
         by_group = kind != 3 and int(self.record["groups"]) > 0
         chosen = self._reps if by_group else self._want

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from crosswind.engine.intake import TIMES, Intake
+from crosswind.engine.ingest.intake import TIMES, Intake
 from crosswind.io.arrow import leaf_vector, to_arrow
 from crosswind.plan.compile import Plan, move_expr
 from crosswind.plan.physical import Storage
@@ -17,7 +17,7 @@ from crosswind.query.tree import Column, Expr
 from crosswind.window.block import Block
 from crosswind.window.vector import Layout, Vector
 
-__all__ = ["Relaying", "same_units"]
+__all__ = ["Relayout", "same_units"]
 
 
 def same_units(old: Plan, new: Plan) -> dict[int, int]:
@@ -35,7 +35,7 @@ def _keys(plan: Plan) -> list[tuple[str, int]]:
     return keys
 
 
-class Relaying:
+class Relayout:
     """Turns blocks of unit ``was`` of the old plan into blocks of unit ``now`` of the new one."""
 
     def __init__(self, old: tuple[Plan, Intake, int], new: tuple[Plan, Intake, int], units: dict[int, int]) -> None:

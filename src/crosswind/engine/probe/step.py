@@ -1,15 +1,15 @@
-"""One hop: what combinations look for in their next window, and with which kernels."""
+"""One step: what combinations look for in their next window, and with which kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from crosswind.engine.deciding import Decider
-from crosswind.engine.index import Index
-from crosswind.engine.intake import Intake
-from crosswind.engine.probe import BOX_BLOCK
-from crosswind.engine.spans import Limits, Spans, hull, reach
+from crosswind.engine.ingest.intake import Intake
+from crosswind.engine.probe.bounds import Limits, WindowBounds, hull, reach
+from crosswind.engine.probe.boxes import BOX_BLOCK
+from crosswind.engine.probe.index import Index
+from crosswind.engine.probe.term_masks import TermMasks
 from crosswind.io.arrow import leaf_columns
 from crosswind.kernel.generated.box import box_kernel
 from crosswind.kernel.generated.emit import Facts
@@ -18,27 +18,27 @@ from crosswind.kernel.generated.thresholds import threshold_kernel
 from crosswind.kernel.jit import address_of
 from crosswind.plan.box import Dimension
 from crosswind.plan.compile import Plan
-from crosswind.plan.hops import Hop
 from crosswind.plan.logic import And, Formula, Or, atoms_of
+from crosswind.plan.probe_steps import PlannedStep
 from crosswind.plan.program import Slot, SlotTable
 from crosswind.query.tree import Expr, roles_of, walk
 from crosswind.window.vector import Layout
 
-__all__ = ["Hopping"]
+__all__ = ["ProbeStep"]
 
 
-class Hopping:
-    """A hop with its kernels.
+class ProbeStep:
+    """A step with its kernels.
 
     Parameters
     ----------
-    hop : Hop
+    planned : PlannedStep
         What it looks for.
     plan : Plan
-        Units, and the terms of the hop.
+        Units, and the terms of the step.
     intakes : list of Intake
         Say where tuples keep what.
-    spans : tuple of Spans
+    spans : tuple of WindowBounds
         The windows of each query.
     bank : tuple of int
         The terms whose bits are in the masks.
@@ -48,61 +48,61 @@ class Hopping:
         The keys (numbers of the unit's dimensions) by which that copy is searched.
     index : Index
         The index of the copy.
-    onward : list of Hopping
-        The hops after this one.
+    onward : list of ProbeStep
+        The steps after this one.
     """
 
     def __init__(
         self,
-        hop: Hop,
+        planned: PlannedStep,
         plan: Plan,
         intakes: list[Intake],
-        spans: tuple[Spans, ...],
+        spans: tuple[WindowBounds, ...],
         bank: tuple[int, ...],
         copy: int,
         own: tuple[int, ...],
         index: Index,
-        onward: list[Hopping],
+        onward: list[ProbeStep],
     ) -> None:
-        self.hop, self.copy, self.index, self.onward = hop, copy, index, onward
-        bits = {term: 1 << bank.index(term) for term in hop.terms}
+        self.planned, self.copy, self.index, self.onward = planned, copy, index, onward
+        bits = {term: 1 << bank.index(term) for term in planned.terms}
         self.all_bits = word(sum(bits.values()))
-        self._classes: dict[Spans, int] = {}
+        self._classes: dict[WindowBounds, int] = {}
         done: dict[int, int] = {}
         for term, bit in bits.items():
             query = plan.terms[term].query
             self._classes[spans[query]] = self._classes.get(spans[query], 0) | bit
-            if term in hop.done:
+            if term in planned.done:
                 done[query] = done.get(query, 0) | bit
         self.done = {query: word(mine) for query, mine in done.items()}
         self.spans = hull(self._classes)
         slots = SlotTable.of(tuple(unit.slots for unit in plan.units))
-        self._checks = tuple(slots.rewrite_formula(check) for check in hop.checks)
-        self.is_shared = len(hop.terms) > 1
-        target = plan.units[hop.target]
-        self._slots = tuple(Slot(e.type, hop.target, k) for k, e in enumerate(target.slots[: target.kept]))
+        self._checks = tuple(slots.rewrite_formula(check) for check in planned.checks)
+        self.is_shared = len(planned.terms) > 1
+        target = plan.units[planned.target]
+        self._slots = tuple(Slot(e.type, planned.target, k) for k, e in enumerate(target.slots[: target.kept]))
         used = (node for check in self._checks for atom in atoms_of(check) for node in _slots_in(atom.expr))
-        self._probe_slots = tuple(dict.fromkeys(slot for slot in used if slot.unit != hop.target))
-        self.dimensions = _aligned(hop.dimensions, plan.accesses[hop.target].dimensions, own)
+        self._probe_slots = tuple(dict.fromkeys(slot for slot in used if slot.unit != planned.target))
+        self.dimensions = _aligned(planned.dimensions, plan.accesses[planned.target].dimensions, own)
         self._condition: Formula = self._checks[0]
         if self.is_shared:
             self._condition = And(()) if self.dimensions else Or(self._checks)
         self._number_columns(slots, intakes)
-        bare = tuple(slots.rewrite_formula(check) for check in hop.bare)
-        self._keys = intakes[hop.target].keys
+        bare = tuple(slots.rewrite_formula(check) for check in planned.bare)
+        self._keys = intakes[planned.target].keys
         self._is_settled = all(check == And(()) for check in bare)  # what the box finds is right, but for nulls
         both = (bare, self._checks) if self.is_shared else ()
-        self._deciders = [Decider(checks, bits, self._slots, self._probe_slots, self._keys) for checks in both]
+        self._deciders = [TermMasks(checks, bits, self._slots, self._probe_slots, self._keys) for checks in both]
         read = [leaf for d in self.dimensions for c in d.conditions for leaf in leaf_columns([c.atom])]
         read += [d.partner for d in self.dimensions if d.partner is not None]
         units = set().union(*(roles_of(expr) for expr in read), {slot.unit for slot in self._probe_slots})
-        self.refers = tuple(unit for unit in hop.joined if unit in units)
+        self.refers = tuple(unit for unit in planned.joined if unit in units)
         self._kernels: dict[Any, int] = {}
         self._thresholds: dict[bool, tuple[Any, int]] = {}
 
     def _number_columns(self, slots: SlotTable, intakes: list[Intake]) -> None:
         """Give numbers to the columns that the search reads of combinations: unit, place, layout."""
-        target = self.hop.target
+        target = self.planned.target
         atoms = [condition.atom for dimension in self.dimensions for condition in dimension.conditions]
         self._leaves = tuple(leaf for leaf in leaf_columns(atoms) if target not in roles_of(leaf))
         partners = [d.partner for d in self.dimensions if d.partner is not None]
@@ -126,7 +126,7 @@ class Hopping:
     @property
     def is_product(self) -> bool:
         """Whether every tuple of the window goes with every combination."""
-        return not self.refers and not self.hop.dimensions and all(check == And(()) for check in self._checks)
+        return not self.refers and not self.planned.dimensions and all(check == And(()) for check in self._checks)
 
     def reach(self, target: int, units: tuple[int, ...]) -> Any:
         """Return what says which tuples of ``target`` combinations of ``units`` may meet, by the longest windows."""
@@ -195,6 +195,6 @@ def _slots_in(expr: Expr) -> Iterator[Slot]:
 
 
 def _aligned(asked: tuple[Dimension, ...], known: tuple[Dimension, ...], own: tuple[int, ...]) -> tuple[Dimension, ...]:
-    """Return the dimensions of a copy, with the conditions of a hop where it has some."""
+    """Return the dimensions of a copy, with the conditions of a step where it has some."""
     by_key = {(dimension.expr, dimension.hashed): dimension for dimension in asked}
     return tuple(by_key.get((known[k].expr, known[k].hashed), known[k]) for k in own) if asked else ()

@@ -33,12 +33,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.index import Index
-from crosswind.engine.inquiry import Inquirer, Inquiry
-from crosswind.engine.intake import Intake
-from crosswind.engine.pipe import PipeWindow
-from crosswind.engine.strategy import AtOnce, Combinations, Late, Matches, Shift
-from crosswind.engine.workers import Crew
+from crosswind.engine.ingest.intake import Intake
+from crosswind.engine.parallel.handshake.crew import Crew
+from crosswind.engine.parallel.handshake.search import ChunkProber, ChunkSearch
+from crosswind.engine.parallel.handshake.window import ChunkedWindow
+from crosswind.engine.probe.index import Index
+from crosswind.engine.strategy import AtOnce, Combinations, DeferredMatches, Matches, Shift
 from crosswind.kernel.compiled.handshake import await_quiet, shake
 from crosswind.kernel.records import (
     BOARD,
@@ -97,7 +97,7 @@ class _Parcel:
 
     unit: int
     block: Block
-    inquiry: Inquiry
+    inquiry: ChunkSearch
     template: npt.NDArray[np.void]
     end: int
     """One past its last chunk."""
@@ -126,7 +126,7 @@ class Handshake(AtOnce):
         self.indexes = [Index(access.dimensions, index) for access in plan.accesses]
         scanned = index == "scan" or not all(access.dimensions for access in plan.accesses)
         self.windows = tuple(
-            PipeWindow(
+            ChunkedWindow(
                 JoinWindow(
                     tuple(intake.layouts[: intake.stored]),
                     basic_window,
@@ -138,7 +138,7 @@ class Handshake(AtOnce):
             )
             for intake, own, access in zip(intakes, self.indexes, plan.accesses, strict=True)
         )
-        self._inquirers = [Inquirer(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
+        self._inquirers = [ChunkProber(plan, unit, intakes[unit], self.indexes[1 - unit]) for unit in range(2)]
         row = list(range(workers))
         lanes = [[(worker, 0) for worker in row], [(worker, 1) for worker in reversed(row)]]
         self._crew = Crew(self.name, workers, max(_ROOM, basic_window), lanes, shake, await_quiet)
@@ -192,7 +192,7 @@ class Handshake(AtOnce):
         r, s = self._queue
         self._queue = ([*r, block], s) if unit == 0 else (r, [*s, block])
 
-    def collect(self) -> Iterator[Late]:
+    def collect(self) -> Iterator[DeferredMatches]:
         """Send tuples on their way, and what has expired off it; yield what is found."""
         waiting = [sum(len(block) for block in blocks) for blocks in self._queue]
         enough = min(waiting) >= self._batch or max(waiting) >= _BATCHES * self._batch
@@ -217,7 +217,7 @@ class Handshake(AtOnce):
             while under_way and self._parcels[under_way[0]].end <= gone:
                 del self._parcels[under_way.popleft()]
 
-    def drain(self) -> Iterator[Late]:
+    def drain(self) -> Iterator[DeferredMatches]:
         """Let everybody meet who has not yet: nothing is owed afterwards."""
         yield from self._drain()
 
@@ -281,7 +281,7 @@ class Handshake(AtOnce):
 
     # -- the driver ----------------------------------------------------------
 
-    def _move_on(self) -> Iterator[Late]:
+    def _move_on(self) -> Iterator[DeferredMatches]:
         """Feed what is queued at both ends, and tell each other end what has expired."""
         self._crew.check()
         self._has_moved = True
@@ -316,7 +316,7 @@ class Handshake(AtOnce):
         self._crew.words(int(seat["sizes"]), 2)[unit] += int(seat["owed"][unit]) - count
         seat["owed"][unit] = count
 
-    def _drain(self) -> Iterator[Late]:
+    def _drain(self) -> Iterator[DeferredMatches]:
         yield from self._move_on()
         for worker, seat in enumerate(self._crew.seats):
             for chunk in range(int(seat["r_low"]), int(seat["r_high"])):
@@ -324,13 +324,13 @@ class Handshake(AtOnce):
         yield from self._quiet()
         self._all_met()
 
-    def _send(self, lane: int, kind: int, a: int, b: int = 0) -> Iterator[Late]:
+    def _send(self, lane: int, kind: int, a: int, b: int = 0) -> Iterator[DeferredMatches]:
         """Send a message into the row; take results in while its ring is full."""
         while not self._crew.try_send(lane, kind, a, b):
             yield from self._take(self._crew.post_or_quiet(address(self._counts), -1))
         self._driven += 1
 
-    def _quiet(self) -> Iterator[Late]:
+    def _quiet(self) -> Iterator[DeferredMatches]:
         """Take results in until no message is under way."""
         while True:
             posted = self._crew.post_or_quiet(address(self._counts), self._driven)
@@ -338,13 +338,13 @@ class Handshake(AtOnce):
                 return
             yield from self._take(posted)
 
-    def _take(self, posted: Any) -> Iterator[Late]:
+    def _take(self, posted: Any) -> Iterator[DeferredMatches]:
         if isinstance(posted, bool):
             return
         parcel = self._parcels[posted.c]
         found = self._crew.matches(posted.worker, posted.a, posted.b)
         matches = Matches(self.windows[1 - parcel.unit].content.residents(), *found)
-        yield Late(parcel.unit, parcel.block, matches)
+        yield DeferredMatches(parcel.unit, parcel.block, matches)
         self._crew.give_back(posted.worker, posted.a)
 
     # -- chunks, and the board -----------------------------------------------

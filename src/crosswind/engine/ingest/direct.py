@@ -1,7 +1,7 @@
 """A few new tuples, read where they lie: values of fixed width, without nulls, and what is computed from them.
 
-It is the general way (:class:`crosswind.engine.intake.Intake`) without its objects: of a push of one tuple those cost
-more than everything else. Whatever is not as simple goes the general way, push by push.
+It is the general way (:class:`crosswind.engine.ingest.intake.Intake`) without its objects: of a push of one tuple those
+cost more than everything else. Whatever is not as simple goes the general way, push by push.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 import crosswind as cw
-from crosswind.engine import standing
-from crosswind.engine.result import Materialiser
+from crosswind.engine.output.rows import Materialiser
+from crosswind.engine.probe import cached_pairs
 from crosswind.io.message import Form
 from crosswind.kernel.compiled.arrange import hash_keys, link_tuples
+from crosswind.kernel.compiled.cached_pairs import item_of, place_in
 from crosswind.kernel.compiled.gather import fill_messages
-from crosswind.kernel.compiled.stand import item_of, place_in
 from crosswind.window.basic import BasicWindow
 from crosswind.window.block import Block
 from crosswind.window.links import Linking
@@ -61,16 +61,16 @@ def wanted(tables: dict[str, pa.Table]) -> list:
     return expected_rows(Join(roles, tables, CONDITION, outputs))
 
 
-def stand_of(join: cw.Join) -> standing.Stand:
-    (stand,) = join._strategy._stands
-    return stand
+def reader_of(join: cw.Join) -> cached_pairs.ReadPairs:
+    (reader,) = join._strategy._pair_readers
+    return reader
 
 
 @pytest.mark.parametrize("most", [1 << 16, 8], ids=["all are kept", "too many to keep"])
 @pytest.mark.parametrize("seed", range(6))
 def test_pairs_are_kept_for_a_third_stream(seed: int, most: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(standing, "PAIRS_MOST", most)
-    monkeypatch.setattr(standing, "PAIRS_ROOM", 2)
+    monkeypatch.setattr(cached_pairs, "PAIRS_MOST", most)
+    monkeypatch.setattr(cached_pairs, "PAIRS_ROOM", 2)
     rng = seeds.chance(seed)
     tables = make_tables(rng)
     found = []
@@ -90,7 +90,7 @@ def test_kept_pairs_are_those_that_would_be_found(seed: int):
             for name in tables:
                 row = tables[name].slice(at, 1).set_column(0, "ts", pa.array([at]))
                 found.append(join.push(name, row))
-                used += bool(stand_of(join).record["bits"])
+                used += bool(reader_of(join).record["bits"])
             if at == 110:  # what comes back from a snapshot has met before: pairs are not known until it is gone
                 state = join.snapshot()
                 join.close()
@@ -111,23 +111,23 @@ def test_pairs_of_what_was_taken_back_are_forgotten():
         join.push("S", {"ts": [2], "d": [1], "e": [9]})
         join.push("R", {"ts": [1], "a": [1], "b": [0], "c": [9]})
         join.push("R", {"ts": [9], "a": [0], "b": [0], "c": [0]})
-        assert stand_of(join)._pairs.record["count"] == 0
+        assert reader_of(join)._pairs.record["count"] == 0
         with pytest.warns(cw.OverflowWarning, match="stream 'S': a tuple at time 2"):  # S has found R by then
             join.push("T", {"ts": [5], "f": [0], "g": [0]})
-        assert stand_of(join)._pairs.record["count"] == 0
+        assert reader_of(join)._pairs.record["count"] == 0
         assert join.stats.rejected == {"R": 0, "S": 1, "T": 0}
 
 
 def test_pairs_are_all_known_from_where_they_were_begun():
-    pairs = standing.Pairs((0, 2), [4, 99, 7])
+    pairs = cached_pairs.CachedPairs((0, 2), [4, 99, 7])
     assert pairs.is_whole((5, 8))
     assert not pairs.is_whole((4, 8)), "tuple 4 may have met others before"
     assert not pairs.is_whole((5, 7))
 
 
 def test_pairs_are_forgotten_when_one_of_their_tuples_is_gone(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(standing, "PAIRS_ROOM", 4)
-    pairs = standing.Pairs((0, 1), [-1, -1])
+    monkeypatch.setattr(cached_pairs, "PAIRS_ROOM", 4)
+    pairs = cached_pairs.CachedPairs((0, 1), [-1, -1])
     pairs._matrix[:] = [[1, 2, 3, 4], [0, 1, 1, 2], [5, 4, 5, 6]]
     pairs.record["count"] = 4
     pairs.tidy((1, 5), [9, 9])

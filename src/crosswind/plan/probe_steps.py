@@ -1,8 +1,8 @@
 """Hops: the searches along the routes of many streams and many queries.
 
 A tuple that arrives goes through the windows of the others one by one (MJoin; WJSP §3.1,
-CellJoin §7.1). What it has joined so far looks for partners in the next window: a *hop*.
-Terms that go the same way and whose boxes are alike share the hop: it searches for the
+CellJoin §7.1). What it has joined so far looks for partners in the next window: a *step*.
+Terms that go the same way and whose boxes are alike share the step: it searches for the
 weakest of their boxes, and what each of them asks beyond that is checked afterwards.
 """
 
@@ -18,19 +18,19 @@ from crosswind.plan.logic import And, Atom, Formula, conjuncts
 from crosswind.plan.terms import Term, units_in
 from crosswind.query.tree import Call, Expr
 
-__all__ = ["Hop", "Order", "hops_of", "plain_order", "tied_units"]
+__all__ = ["Order", "PlannedStep", "plain_order", "planned_steps", "tied_units"]
 
 Order = Callable[[Term, int], tuple[int, ...]]
 """Which way a term goes from a source: the other units, in turn."""
 
 
 @dataclass(frozen=True)
-class Hop:
+class PlannedStep:
     """One search: what is joined so far looks for partners in the window of ``target``.
 
     ``checks`` has, for each of ``terms`` (numbers of the plan's terms), what is left to be
     checked for a candidate, ``bare`` what is if the window holds no nulls; ``parts`` what the
-    hop decides in all. Terms in ``done`` are complete after it, the others go ``onward``.
+    step decides in all. Terms in ``done`` are complete after it, the others go ``onward``.
     """
 
     joined: tuple[int, ...]
@@ -41,11 +41,11 @@ class Hop:
     bare: tuple[Formula, ...]
     parts: tuple[tuple[Formula, ...], ...]
     done: tuple[int, ...]
-    onward: tuple[Hop, ...]
+    onward: tuple[PlannedStep, ...]
 
 
 @dataclass(frozen=True)
-class _Traveller:
+class _OpenTerm:
     """A term on its way: the windows before it, and what is not decided yet."""
 
     number: int
@@ -55,15 +55,15 @@ class _Traveller:
     dimensions: tuple[Dimension, ...] = ()
 
 
-def hops_of(
+def planned_steps(
     terms: tuple[Term, ...], numbers: tuple[int, ...], source: int, order: Order, accesses: tuple[Access, ...]
-) -> tuple[Hop, ...]:
-    """Return the hops of tuples of ``source`` for the terms with the given ``numbers``.
+) -> tuple[PlannedStep, ...]:
+    """Return the steps of tuples of ``source`` for the terms with the given ``numbers``.
 
     ``order`` says which way a term goes from a source; ``accesses`` what windows can be searched by.
     """
-    travellers = [_Traveller(k, order(terms[k], source), terms[k].parts) for k in numbers if source in terms[k].units]
-    return _onward((source,), travellers, accesses)
+    open_terms = [_OpenTerm(k, order(terms[k], source), terms[k].parts) for k in numbers if source in terms[k].units]
+    return _onward((source,), open_terms, accesses)
 
 
 def plain_order(term: Term, source: int) -> tuple[int, ...]:
@@ -94,44 +94,46 @@ def _tie(term: Term, joined: set[int], unit: int) -> int:
     return 2 if keys else 1 if ready else 0
 
 
-def _onward(joined: tuple[int, ...], travellers: list[_Traveller], accesses: tuple[Access, ...]) -> tuple[Hop, ...]:
-    by_target: dict[int, list[_Traveller]] = {}
-    for traveller in travellers:
-        by_target.setdefault(traveller.order[0], []).append(_arrive(joined, traveller, accesses))
+def _onward(
+    joined: tuple[int, ...], open_terms: list[_OpenTerm], accesses: tuple[Access, ...]
+) -> tuple[PlannedStep, ...]:
+    by_target: dict[int, list[_OpenTerm]] = {}
+    for open_term in open_terms:
+        by_target.setdefault(open_term.order[0], []).append(_arrive(joined, open_term, accesses))
     return tuple(
         _hop(joined, target, group, accesses) for target, arrived in by_target.items() for group in _groups(arrived)
     )
 
 
-def _arrive(joined: tuple[int, ...], traveller: _Traveller, accesses: tuple[Access, ...]) -> _Traveller:
+def _arrive(joined: tuple[int, ...], open_term: _OpenTerm, accesses: tuple[Access, ...]) -> _OpenTerm:
     """Find out what can be decided at the next window, and the box it makes there."""
-    target = traveller.order[0]
+    target = open_term.order[0]
     reach = {*joined, target}
-    ready = tuple(part for part in traveller.left if units_in(part) <= reach)
-    left = tuple(part for part in traveller.left if part not in ready)
+    ready = tuple(part for part in open_term.left if units_in(part) <= reach)
+    left = tuple(part for part in open_term.left if part not in ready)
     known = {(dimension.expr, dimension.hashed) for dimension in accesses[target].dimensions}
     dimensions = tuple(d for d in box_of(And(ready), target).dimensions if (d.expr, d.hashed) in known)
-    return replace(traveller, left=left, ready=ready, dimensions=dimensions)
+    return replace(open_term, left=left, ready=ready, dimensions=dimensions)
 
 
-def _groups(arrived: list[_Traveller]) -> list[list[_Traveller]]:
+def _groups(arrived: list[_OpenTerm]) -> list[list[_OpenTerm]]:
     """Put together the terms that one search serves: their boxes hold the conditions of the first one's."""
-    groups: list[list[_Traveller]] = []
-    for traveller in sorted(arrived, key=lambda t: (len(t.dimensions), t.number)):
+    groups: list[list[_OpenTerm]] = []
+    for open_term in sorted(arrived, key=lambda t: (len(t.dimensions), t.number)):
         for group in groups:
             first = group[0]
-            if bool(first.dimensions) == bool(traveller.dimensions) and _covers(first, traveller):
-                group.append(traveller)
+            if bool(first.dimensions) == bool(open_term.dimensions) and _covers(first, open_term):
+                group.append(open_term)
                 break
         else:
-            groups.append([traveller])
+            groups.append([open_term])
     return groups
 
 
-def _conditions(traveller: _Traveller) -> dict[tuple[Expr, object], tuple[Dimension, Condition | None]]:
+def _conditions(open_term: _OpenTerm) -> dict[tuple[Expr, object], tuple[Dimension, Condition | None]]:
     """Return what the box asks, by dimension and skeleton of the comparison."""
     asked: dict[tuple[Expr, object], tuple[Dimension, Condition | None]] = {}
-    for dimension in traveller.dimensions:
+    for dimension in open_term.dimensions:
         if dimension.hashed:
             asked[dimension.expr, dimension.partner] = (dimension, None)
         for condition in dimension.conditions:
@@ -140,26 +142,26 @@ def _conditions(traveller: _Traveller) -> dict[tuple[Expr, object], tuple[Dimens
     return asked
 
 
-def _covers(first: _Traveller, other: _Traveller) -> bool:
+def _covers(first: _OpenTerm, other: _OpenTerm) -> bool:
     return _conditions(first).keys() <= _conditions(other).keys()
 
 
-def _hop(joined: tuple[int, ...], target: int, group: list[_Traveller], accesses: tuple[Access, ...]) -> Hop:
+def _hop(joined: tuple[int, ...], target: int, group: list[_OpenTerm], accesses: tuple[Access, ...]) -> PlannedStep:
     dimensions = group[0].dimensions
     for other in group[1:]:
         dimensions = _weakest(dimensions, other)
     checks, bare = (
-        tuple(_check(traveller, dimensions, target, required) for traveller in group)
+        tuple(_check(open_term, dimensions, target, required) for open_term in group)
         for required in (accesses[target].required, True)
     )
     done = tuple(t.number for t in group if len(t.order) == 1)
     going = [replace(t, order=t.order[1:]) for t in group if len(t.order) > 1]
     onward = _onward((*joined, target), going, accesses)
     numbers = tuple(t.number for t in group)
-    return Hop(joined, target, numbers, dimensions, checks, bare, tuple(t.ready for t in group), done, onward)
+    return PlannedStep(joined, target, numbers, dimensions, checks, bare, tuple(t.ready for t in group), done, onward)
 
 
-def _weakest(dimensions: tuple[Dimension, ...], other: _Traveller) -> tuple[Dimension, ...]:
+def _weakest(dimensions: tuple[Dimension, ...], other: _OpenTerm) -> tuple[Dimension, ...]:
     """Widen the box so that it holds that of ``other`` too."""
     asked = _conditions(other)
     made = []
@@ -178,12 +180,12 @@ def _weakest(dimensions: tuple[Dimension, ...], other: _Traveller) -> tuple[Dime
     return tuple(made)
 
 
-def _check(traveller: _Traveller, dimensions: tuple[Dimension, ...], target: int, required: bool) -> Formula:
+def _check(open_term: _OpenTerm, dimensions: tuple[Dimension, ...], target: int, required: bool) -> Formula:
     """Return what a candidate must still satisfy to be one of the term: all that the box does not settle."""
     settled = set()
     if required:
         settled = {c.atom for d in dimensions for c in d.conditions if not any(x.loose for x in d.conditions)}
-    rest = [part for part in traveller.ready if not _is_settled(part, target, settled)]
+    rest = [part for part in open_term.ready if not _is_settled(part, target, settled)]
     return rest[0] if len(rest) == 1 else And(tuple(rest))
 
 

@@ -18,16 +18,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.intake import Intake
+from crosswind.engine.ingest.intake import Intake
 from crosswind.plan.compile import Plan
-from crosswind.plan.hops import plain_order, tied_units
 from crosswind.plan.logic import Atom, Formula
+from crosswind.plan.probe_steps import plain_order, tied_units
 from crosswind.plan.split import Band, Key, Side
 from crosswind.plan.terms import Term, units_in
 from crosswind.query.tree import Call, Column
 from crosswind.window.replicas import Replicas
 
-__all__ = ["Orders", "Work"]
+__all__ = ["JoinOrders", "Work"]
 
 _SAMPLE = 128
 _LOOK_EVERY, _LOOK_MAX = 64, 4096
@@ -77,7 +77,7 @@ class _Trial:
     calls: int = 0
 
 
-class Orders:
+class JoinOrders:
     """The ways of all terms from all their sources.
 
     Parameters

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.engine.index import Index
-from crosswind.engine.intake import Intake
-from crosswind.engine.probe import BOX_BLOCK, Prober, Scratch, pair_spec, time_bounds
+from crosswind.engine.ingest.intake import Intake
+from crosswind.engine.probe.boxes import BOX_BLOCK, Prober, Scratch, pair_spec, time_bounds
+from crosswind.engine.probe.index import Index
 from crosswind.kernel.generated.box import box_kernel
 from crosswind.kernel.generated.emit import Facts
 from crosswind.kernel.generated.scan import recheck_kernel, scan_kernel
@@ -25,7 +25,7 @@ from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import address
 
-__all__ = ["Inquirer", "Inquiry"]
+__all__ = ["ChunkProber", "ChunkSearch"]
 
 _SORT_FROM = 32
 """Probes from which on it pays to go through them in the order of the cells."""
@@ -34,7 +34,7 @@ _BOX_NEED = 64
 """Room in a buffer that the box kernel needs to get anywhere."""
 
 
-class Inquirer(Prober):
+class ChunkProber(Prober):
     """Prepares inquiries of one unit's blocks in the other's window.
 
     Parameters
@@ -51,10 +51,10 @@ class Inquirer(Prober):
         self._slots = range(intake.keys, intake.keys + plan.units[unit].kept)
         self._index = index
 
-    def ask(self, block: Block) -> Inquiry:
+    def ask(self, block: Block) -> ChunkSearch:
         """Return an inquiry of ``block`` that holds as long as it is kept, whatever will be in the window."""
         anything = Facts(nulls=True, nans=True)
-        inquiry = Inquiry(block)
+        inquiry = ChunkSearch(block)
         if not self._dimensions:
             bounds = np.array(time_bounds(block.times, self._back, self._ahead))
             inquiry.kind, inquiry.kernel = TASK_PAIRS, address_of(scan_kernel(self._spec, anything))
@@ -84,7 +84,7 @@ class Inquirer(Prober):
         return _wide(np.array(probe, dtype=np.int64))
 
 
-class Inquiry:
+class ChunkSearch:
     """The probes of one block, ready for any worker.
 
     ``present`` are the probes that have a box (pair by pair all are looked for).

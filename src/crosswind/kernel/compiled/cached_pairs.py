@@ -1,7 +1,7 @@
 """Pairs that stand: noting them, and taking them from where they were noted.
 
 :mod:`crosswind.kernel.compiled.follow` calls these functions for its ops *keep* and *stand*;
-:mod:`crosswind.engine.standing` says what they are for.
+:mod:`crosswind.engine.probe.cached_pairs` says what they are for.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""How tuples come in: columns, filters, keys, admission, batches."""

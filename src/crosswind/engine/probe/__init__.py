@@ -1,0 +1,1 @@
+"""Where tuples are compared: probe trees, their steps, bounds, masks, cached pairs, join orders, indexes."""
