@@ -13,7 +13,7 @@ from itertools import islice
 
 import numpy as np
 
-from crosswind.lab.fpga.join import Arrivals, Settings, run
+from crosswind.lab.fpga.join import ChipArrivals, Settings, run
 from crosswind.lab.fpga.nested import run_nested
 from crosswind.lab.fpga.trace import trace
 from crosswind.lab.fpga.workload import matching
@@ -24,7 +24,7 @@ from crosswind.lab.wjsp.workload import input_of, nine_texts, plan_of
 
 def main() -> None:
     """Run both machines."""
-    arrivals = Arrivals.both(np.array([7, 3, 5]), np.array([7, 5, 3]))
+    arrivals = ChipArrivals.both(np.array([7, 3, 5]), np.array([7, 5, 3]))
     clocks = trace(arrivals, Settings(cores=2, segment=2), flush=True)
     print("\n".join(islice((clock for clock in clocks if "compares" in clock), 4)))
     print()

@@ -368,7 +368,7 @@ class CellTaken:
 @cache
 def cell_taken(subject: Subject) -> CellTaken:
     """Run some micro-batches of a subject, and return the state of a cell."""
-    from crosswind.spark.cell import Arrival
+    from crosswind.spark.cell import CellInput
     from tests.spark.simulation import CALM, Simulation, make_spec
 
     spec = make_spec(subject.sql, {name: SCHEMAS[name] for name in "RS"}, lateness=4, layout=(1, 1))
@@ -380,7 +380,7 @@ def cell_taken(subject: Subject) -> CellTaken:
         (state,) = simulation.now.states.values()
         other = dict(state) if number == len(pushed) // 2 else other
     coming = simulation._packed(dict(batches(subject, FIRST, 20)))
-    arrivals = [Arrival(row["unit"], row["is_primary"], read_block(row["block"])) for row in coming if row["block"]]
+    arrivals = [CellInput(row["unit"], row["is_primary"], read_block(row["block"])) for row in coming if row["block"]]
     made = CellTaken(spec, simulation.watermark, dict(state), other, arrivals, [])
     return CellTaken(spec, simulation.watermark, dict(state), other, arrivals, cell_rows(made, state))
 

@@ -29,11 +29,11 @@ from crosswind.bench import (
     scale,
     start,
 )
-from crosswind.bench.live import LiveJoin, expected_rows
+from crosswind.bench.live import DrivenJoin, expected_rows
 from crosswind.bench.machine import describe_machine, resident_bytes
 from crosswind.bench.others import Buckets, duckdb_join, polars_join, race, replay_once
 from crosswind.bench.probing import Probing, columns
-from crosswind.bench.record import Goal, Measurement, Report, interleave, measured_in
+from crosswind.bench.record import BenchReport, Goal, Measurement, interleave, measured_in
 from crosswind.bench.suite import BENCHMARKS, QUICK
 from crosswind.bench.workload import BandWorkload, KeyWorkload
 from crosswind.cli.main import crosswind
@@ -69,7 +69,7 @@ def streams(workload: BandWorkload | KeyWorkload, count: int) -> dict[str, pa.Ta
     return {name: workload.table(name, 0, count) for name in ("R", "S")}
 
 
-def check_report(report: Report) -> None:
+def check_report(report: BenchReport) -> None:
     assert report.measurements
     assert len({entry.name for entry in report.measurements}) == len(report.measurements)
     for entry in report.measurements:
@@ -112,7 +112,7 @@ def test_streams_differ_from_each_other_and_by_seed():
 def test_filled_windows_give_the_results_of_a_whole_run(rate_per_s):
     """With many tuples most of the history is not joined with itself, with few all of it is."""
     workload = BandWorkload(rate=rate_per_s, window_us=1_000_000)
-    live = LiveJoin(workload, "auto", batch_tuples=rate_per_s // 10)
+    live = DrivenJoin(workload, "auto", batch_tuples=rate_per_s // 10)
     start = live.next
     stretch = live.drive(pushes=5)
     assert stretch.tuples == 2 * 5 * (rate_per_s // 10)
@@ -126,7 +126,7 @@ def test_filled_windows_give_the_results_of_a_whole_run(rate_per_s):
 
 def test_a_check_finds_a_wrong_number_of_results():
     workload = BandWorkload(rate=5_000, window_us=1_000_000)
-    live = LiveJoin(workload, "auto", batch_tuples=500)
+    live = DrivenJoin(workload, "auto", batch_tuples=500)
     probes = workload.batch("R", live.next, 200)
     right = live.join.push("R", probes).num_rows
     assert right > 0
@@ -138,7 +138,7 @@ def test_a_check_finds_a_wrong_number_of_results():
 @pytest.mark.parametrize("strings", [False, True], ids=["int64", "strings"])
 def test_equality_counts_are_exact(strings):
     workload = KeyWorkload(rate=1_000, window_us=1_000_000, keys=300, strings=strings)
-    live = LiveJoin(workload, "auto", batch_tuples=100)
+    live = DrivenJoin(workload, "auto", batch_tuples=100)
     start = live.next
     stretch = live.drive(pushes=4)
     after, before = (oracle_count(streams(workload, n), "r.k = s.k", workload.window_us) for n in (live.next, start))
@@ -262,7 +262,7 @@ TINY = {
 
 
 @cache
-def tiny_report(name: str) -> Report:
+def tiny_report(name: str) -> BenchReport:
     return TINY[name]()
 
 
@@ -285,7 +285,7 @@ def test_goals_are_judged_only_at_their_sizes(name):
 
 def test_latency_counts_every_tuple_once():
     workload = BandWorkload(rate=400, window_us=1_000_000)
-    live = LiveJoin(workload, "auto", batch_tuples=40)
+    live = DrivenJoin(workload, "auto", batch_tuples=40)
     batches = {name: workload.batch(name, live.next, 60) for name in ("R", "S")}
     before = live.join.stats
     observed = latency.drive_live(live.join, batches, rate=400, limit=3)
@@ -413,7 +413,7 @@ def test_all_benchmarks_run_with_their_defaults_or_quick_sizes(monkeypatch):
     def fake(**sizes):
         sizes.pop("tell")("working")
         given.append(sizes)
-        return Report("fake", "nothing", {"sizes": [1, 2_000]}, [Measurement("x", 1.0, "s", Goal(2.0, aim=3.0))])
+        return BenchReport("fake", "nothing", {"sizes": [1, 2_000]}, [Measurement("x", 1.0, "s", Goal(2.0, aim=3.0))])
 
     monkeypatch.setattr("crosswind.bench.suite.BENCHMARKS", dict.fromkeys(BENCHMARKS, fake))
     done = invoke("all", "--quick", "--json")

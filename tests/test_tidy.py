@@ -294,3 +294,44 @@ def test_nothing_of_a_particular_machine_is_in_the_repository():
 def test_scripts_can_be_run():
     for path in [ROOT / ".ci" / "run", *(p for p in (ROOT / "scripts").iterdir() if not p.suffix)]:
         assert path.stat().st_mode & 0o111, f"{short(path)} is not executable"
+
+
+def classes() -> dict[str, list[tuple[Path, ast.ClassDef]]]:
+    """Return the classes of the package by name."""
+    found: dict[str, list[tuple[Path, ast.ClassDef]]] = {}
+    for path in modules().values():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append((path, node))
+    return found
+
+
+def test_a_name_means_one_class():
+    twice = {name: [short(path) for path, _ in where] for name, where in classes().items() if len(where) > 1}
+    assert not twice, f"classes of one name in {twice}; readers look for them by name"
+
+
+def test_the_architecture_names_what_there_is():
+    """Files, classes and methods that ARCHITECTURE.md walks through."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    known = classes()
+    missing = [file for file in re.findall(r"[a-z_]+(?:/[a-z_]+)*/[a-z_]+\.py\b", text) if not _is_there(file)]
+    for name, method in re.findall(r"^\s*\|?\s*([A-Z]\w+)(?:\.(\w+))?  ", text, re.MULTILINE):
+        methods = {
+            node.name
+            for _, found in known.get(name, [])
+            for node in ast.walk(found)
+            if isinstance(node, ast.FunctionDef)
+        }
+        if name not in known or (method and method not in methods):
+            missing.append(f"{name}.{method}")
+    missing += [
+        name
+        for name in re.findall(r"\[([A-Z][A-Za-z]+)(?=[\]:])(?!\]\()", text)
+        if name not in known and not name.isupper()
+    ]
+    assert not missing, f"ARCHITECTURE.md names {missing}"
+
+
+def _is_there(file: str) -> bool:
+    return any((folder / file).is_file() for folder in (ROOT, ROOT / "src", ROOT / "src" / "crosswind"))

@@ -13,7 +13,7 @@ import crosswind as cw
 from crosswind.lab.fpga import circuit
 from crosswind.lab.fpga import figures as fpga_figures
 from crosswind.lab.fpga.figures import EXPERIMENTS
-from crosswind.lab.fpga.join import Arrivals, Join, Outcome, Settings, run
+from crosswind.lab.fpga.join import ChipArrivals, ChipJoin, ChipOutcome, Settings, run
 from crosswind.lab.fpga.nested import run_nested
 from crosswind.lab.fpga.runs import FULL, LONG, NESTED, NESTED_SHORT, SHORT, crossing
 from crosswind.lab.fpga.trace import trace
@@ -23,18 +23,18 @@ from crosswind.lab.wjsp import figures as wjsp_figures
 from tests import seeds
 
 
-def random_arrivals(rng: np.random.Generator, count: int, values: int, share: float = 0.8) -> Arrivals:
+def random_arrivals(rng: np.random.Generator, count: int, values: int, share: float = 0.8) -> ChipArrivals:
     """Each arrival brings a tuple of R with probability ``share``, one of S likewise."""
     keys = rng.integers(0, values, (2, count))
-    return Arrivals(keys[0], keys[1], rng.random(count) < share, rng.random(count) < share)
+    return ChipArrivals(keys[0], keys[1], rng.random(count) < share, rng.random(count) < share)
 
 
-def taken(arrivals: Arrivals, outcome: Outcome) -> Arrivals:
+def taken(arrivals: ChipArrivals, outcome: ChipOutcome) -> ChipArrivals:
     inside = outcome.taken_at >= 0
-    return Arrivals(arrivals.r, arrivals.s, arrivals.r_here & inside, arrivals.s_here & inside)
+    return ChipArrivals(arrivals.r, arrivals.s, arrivals.r_here & inside, arrivals.s_here & inside)
 
 
-def window_join(arrivals: Arrivals, window: int) -> list[tuple[int, int]]:
+def window_join(arrivals: ChipArrivals, window: int) -> list[tuple[int, int]]:
     """Kang's three steps, straight: a tuple meets the last ``window`` of the other stream; R comes first."""
     found = []
     for row in range(len(arrivals.r)):
@@ -47,7 +47,7 @@ def window_join(arrivals: Arrivals, window: int) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def met_so_far(arrivals: Arrivals, cores: int, segment: int) -> set[tuple[int, int]]:
+def met_so_far(arrivals: ChipArrivals, cores: int, segment: int) -> set[tuple[int, int]]:
     """Which pairs were in one core at some time, from the places that the tuples have after each arrival."""
     found, rs, ss = set(), [], []
     for row in range(len(arrivals.r)):
@@ -66,7 +66,7 @@ def met_so_far(arrivals: Arrivals, cores: int, segment: int) -> set[tuple[int, i
     return found
 
 
-def pairs(outcome: Outcome) -> list[tuple[int, int]]:
+def pairs(outcome: ChipOutcome) -> list[tuple[int, int]]:
     """Return results as pairs of arrivals, in order; one that came twice is there twice."""
     return sorted(map(tuple, outcome.results[:, :2].tolist()))
 
@@ -129,14 +129,14 @@ def test_an_arrival_without_results_takes_the_clocks_of_figure_4():
     keys = np.arange(20)
     here, none = np.ones(20, bool), np.zeros(20, bool)
     for r_here, s_here, clocks in ((here, here, 21), (here, none, 13), (none, here, 13)):
-        outcome = run(Arrivals(keys, -1 - keys, r_here, s_here), Settings(4))
+        outcome = run(ChipArrivals(keys, -1 - keys, r_here, s_here), Settings(4))
         assert set(np.diff(outcome.taken_at)) == {clocks}
 
 
 def test_cores_and_mergers_go_through_the_states_of_figures_4_and_6():
     arrows = {0: {1}, 1: {1, 2}, 2: {3}, 3: {4}, 4: {5, 6}, 5: {5, 6}, 6: {7, 1}, 7: {7, 1}}
     rng = seeds.numbers(3)
-    join = Join(random_arrivals(rng, 80, 2, share=0.5), Settings(4, 4))
+    join = ChipJoin(random_arrivals(rng, 80, 2, share=0.5), Settings(4, 4))
     seen, done = set(), False
     while not done:
         before, merger, held = join.circuit.core[0].copy(), join.circuit.merger.copy(), join.count(circuit.SUSPENDED)
@@ -151,7 +151,7 @@ def test_cores_and_mergers_go_through_the_states_of_figures_4_and_6():
 
 
 def test_cores_stand_still_while_a_buffer_is_full():
-    join = Join(Arrivals.both(np.zeros(40, int), np.zeros(40, int)), Settings(8))
+    join = ChipJoin(ChipArrivals.both(np.zeros(40, int), np.zeros(40, int)), Settings(8))
     stood, done = 0, False
     while not done:
         before = join.circuit.core.copy(), join.circuit.window.copy(), join.count(circuit.NEXT)
@@ -172,14 +172,14 @@ def test_a_circuit_that_cannot_be_is_refused(wrong):
 
 
 def test_the_trace_tells_of_states_comparisons_buffers_and_results():
-    arrivals = Arrivals.both(np.array([1, 2, 1]), np.array([1, 1, 2]))
+    arrivals = ChipArrivals.both(np.array([1, 2, 1]), np.array([1, 1, 2]))
     told = list(trace(arrivals, Settings(2, 2), flush=True))
     assert told[0].startswith("clock 0: cores in state 0 (reset)")
     assert "clock 1: cores in state 1 (ready), arrival 0 is admitted: R 1 and S 1" in told[1]
     assert any("compares R 2 = S 2" in text for text in told)
     out = [line for text in told for line in text.splitlines() if line.startswith("  output")]
     assert len(out) == len(window_join(arrivals, 4))
-    crowded = Arrivals.both(np.zeros(12, int), np.zeros(12, int))
+    crowded = ChipArrivals.both(np.zeros(12, int), np.zeros(12, int))
     assert any("held up: a buffer is almost full" in text for text in trace(crowded, Settings(4, 2, 2, 2)))
     assert len(list(trace(crowded, clocks=7))) == 7
 

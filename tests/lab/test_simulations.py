@@ -11,7 +11,7 @@ from crosswind.bench.scale import model_row_latency_s
 from crosswind.engine.parallel.handshake.engine import chunk_tuples
 from crosswind.lab.costs import Costs
 from crosswind.lab.dpjoin.simulate import BATCH, called, layouts_of, pushed_pairs_per_s, streamed
-from crosswind.lab.row import Row, push_ns, row_rate
+from crosswind.lab.row import SimulatedRow, push_ns, row_rate
 from crosswind.plan.grid import Load, mean_pairs
 
 SILENT = Costs(pair_ns=1.0, tuple_ns=0.0, push_ns=0.0, hop_ns=0.0, call_ns=0.0)
@@ -28,7 +28,7 @@ def test_one_worker_takes_the_time_of_its_comparisons():
 
 def test_every_worker_of_a_row_does_its_share():
     workers, window = 5, 64_000.0
-    row = Row(workers, window, 64, SILENT)
+    row = SimulatedRow(workers, window, 64, SILENT)
     for _ in range(60):
         for stream in (0, 1):
             row.feed(stream, 1, row.now)

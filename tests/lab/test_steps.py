@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from crosswind.cli.main import crosswind
-from crosswind.lab.scene import SCENE, Arrival, Scene, qualified
+from crosswind.lab.scene import SCENE, Scene, SceneArrival, qualified
 from crosswind.lab.steps import FAULTY, STRATEGIES, steps_of, told
 from crosswind.lab.theatre import theatre
 from tests import seeds
@@ -21,7 +21,7 @@ def random_scene(seed: int) -> Scene:
     for _ in range(rng.randint(1, 30)):
         stream = rng.choice("RS")
         counts[stream] += 1
-        arrivals.append(Arrival(f"{stream.lower()}{counts[stream]}", stream, time, rng.randint(0, 9)))
+        arrivals.append(SceneArrival(f"{stream.lower()}{counts[stream]}", stream, time, rng.randint(0, 9)))
         time += rng.randint(1, 3)
     return Scene(tuple(arrivals), rng.randint(1, 20))
 

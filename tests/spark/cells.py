@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from crosswind.spark.cell import Arrival, Cell, Report
+from crosswind.spark.cell import Cell, CellInput, Report
 
 SCHEMA = pa.schema([("x", pa.int64()), ("ts", pa.int64())])
 SCHEMAS = {"R": SCHEMA, "S": SCHEMA}
@@ -22,6 +22,6 @@ def pairs(table: pa.Table) -> list[tuple]:
 
 def feed(cell: Cell, milliseconds: int = 0, **tables: pa.Table) -> tuple[list[tuple], Report]:
     report = Report()
-    arrivals = [Arrival("RS".index(name), True, table.to_batches()[0]) for name, table in tables.items()]
+    arrivals = [CellInput("RS".index(name), True, table.to_batches()[0]) for name, table in tables.items()]
     parts = [table for _, table in cell.process(arrivals, milliseconds, report)]
     return (pairs(pa.concat_tables(parts)) if parts else []), report

@@ -22,7 +22,7 @@ from crosswind.io.blocks import read_block
 from crosswind.plan.layout import choose_layout
 from crosswind.query.tree import Rows
 from crosswind.spark.cache import JoinCache
-from crosswind.spark.cell import Arrival, Cell, Report
+from crosswind.spark.cell import Cell, CellInput, Report
 from crosswind.spark.dropped import NO_TIME, Dropped
 from crosswind.spark.operator import result_blocks
 from crosswind.spark.pack import Heartbeat, Pack, Unpack
@@ -207,7 +207,7 @@ class Simulation:
             blocks = [row for row in mine if row["block"] is not None]
             done.dropped += [Dropped(r["unit"], NO_TIME, read_block(r["block"])) for r in blocks if r["rejected"]]
             arrivals = [
-                Arrival(row["unit"], row["is_primary"], read_block(row["block"]))
+                CellInput(row["unit"], row["is_primary"], read_block(row["block"]))
                 for row in blocks
                 if not row["rejected"]
             ]
@@ -220,7 +220,7 @@ class Simulation:
             done.timers[cell] -= fired
         return done
 
-    def _attempts(self, cell: int, arrivals: list[Arrival], done: Committed, passed: int = 0) -> None:
+    def _attempts(self, cell: int, arrivals: list[CellInput], done: Committed, passed: int = 0) -> None:
         """Try until an attempt is committed."""
         rng, trouble = self._rng, self._trouble
         while True:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import crosswind as cw
 from crosswind.cli.main import crosswind
-from crosswind.spark.folder import CheckpointFolder, Draft
+from crosswind.spark.folder import CheckpointFolder, FolderDraft
 from tests.conftest import SPARK
 from tests.golden import FOLDER, QUERIES, batch, feed, open_golden, rows_of
 from tests.golden.checkpoint import CHECKPOINTS, STARTS, add_file, flush, run, unpack
@@ -149,28 +149,28 @@ def test_a_draft_takes_its_place_only_when_it_is_whole(tmp_path):
     paths = {"stateStoreInfo": [{"stateSchemaFilePaths": [f"file:{checkpoint}/state/0/_stateSchema/default/0_a"]}]}
     (checkpoint / "state/0/_metadata/v2/0").write_text(f"v2\n{json.dumps(paths)}")
     source = CheckpointFolder(checkpoint)
-    draft = Draft(source, tmp_path / "new")
+    draft = FolderDraft(source, tmp_path / "new")
     draft.__enter__().copy()
     draft.__exit__(KeyError, KeyError(), None)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
-    with Draft(source) as draft:
+    with FolderDraft(source) as draft:
         draft.copy()
         draft.lag(0, -20)
         assert not list(tmp_path.glob("checkpoint.before-0"))
     assert CheckpointFolder(checkpoint).commit(0)["nextBatchWatermarkMs"] == 30
     assert CheckpointFolder(f"{checkpoint}.before-0").commit(0)["nextBatchWatermarkMs"] == 50
     with pytest.raises(cw.InputError, match=r"the way back: .*before-0 exists already"):
-        Draft(CheckpointFolder(checkpoint))
-    with Draft(CheckpointFolder(checkpoint), f"file://{tmp_path}/third") as draft:
+        FolderDraft(CheckpointFolder(checkpoint))
+    with FolderDraft(CheckpointFolder(checkpoint), f"file://{tmp_path}/third") as draft:
         draft.copy()
     told = json.loads((tmp_path / "third/state/0/_metadata/v2/0").read_text().split("\n")[1])
     assert told["stateStoreInfo"][0]["stateSchemaFilePaths"] == [
         f"file:{tmp_path}/third/state/0/_stateSchema/default/0_a"
     ]
     with pytest.raises(cw.InputError, match=r"to: .*third exists already"):
-        Draft(source, tmp_path / "third")
+        FolderDraft(source, tmp_path / "third")
     with pytest.raises(cw.InputError, match=r"in another file system|cannot be opened"):
-        Draft(source, "hdfs://nowhere/third")
+        FolderDraft(source, "hdfs://nowhere/third")
 
 
 @pytest.mark.parametrize("moved", [0, 1, 2], ids=["before the first rename", "between", "after the second"])
@@ -199,7 +199,7 @@ def test_an_interrupt_while_a_draft_takes_its_place_leaves_a_checkpoint(tmp_path
                 done.append(0)
                 raise KeyboardInterrupt
 
-    draft = Draft(source)
+    draft = FolderDraft(source)
     monkeypatch.setattr(draft, "_files", Interrupted())
     draft.__enter__().copy()
     draft.lag(0, -20)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import crosswind as cw
-from crosswind.plan.layout import Layout, choose_layout, describe_layout
+from crosswind.plan.layout import CellLayout, choose_layout, describe_layout
 from crosswind.spark.pack import PACKED_SCHEMA, Pack
 from crosswind.spark.partition import cell_keys, cell_of, partition_of
 from crosswind.spark.route import Router, _range_numbers, _spread
@@ -395,9 +395,9 @@ def test_impossible_layouts_are_refused(layout, cells, told):
 
 
 def test_the_identity_of_a_layout_is_its_routing():
-    one = Layout("grid", 4, "a reason", sides=(2, 2))
-    assert one.identity() == Layout("grid", 4, "another", sides=(2, 2)).identity()
-    assert one.identity() != Layout("grid", 4, "a reason", sides=(4, 1)).identity()
+    one = CellLayout("grid", 4, "a reason", sides=(2, 2))
+    assert one.identity() == CellLayout("grid", 4, "another", sides=(2, 2)).identity()
+    assert one.identity() != CellLayout("grid", 4, "a reason", sides=(4, 1)).identity()
     assert one.identity() != one.with_hot([1], 4).identity()
 
 

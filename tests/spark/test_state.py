@@ -14,7 +14,7 @@ import crosswind as cw
 from crosswind.io.blocks import concat_batches, read_block, write_block
 from crosswind.io.checksum import seal, unseal
 from crosswind.spark.cache import CachedJoin, JoinCache
-from crosswind.spark.cell import Arrival, Cell, Report
+from crosswind.spark.cell import Cell, CellInput, Report
 from crosswind.spark.pack import Pack
 from crosswind.spark.partition import cell_keys
 from crosswind.spark.progress import _GAUGES, _OF_CELL, _SUMMED, CellProgress, Progress, progress_of
@@ -156,7 +156,7 @@ def test_nothing_is_written_before_all_results_are_taken():
     cache = JoinCache()
     feed(Cell(spec, store, cache), R=batch((1, 1)))
     before = dict(store.content)
-    task = Cell(spec, store, cache).process([Arrival(1, True, batch((9, 1)).to_batches()[0])], 0, Report())
+    task = Cell(spec, store, cache).process([CellInput(1, True, batch((9, 1)).to_batches()[0])], 0, Report())
     next(task)
     task.close()
     assert store.content == before

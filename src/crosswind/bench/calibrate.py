@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from functools import partial
 
-from crosswind.bench.live import LiveJoin
-from crosswind.bench.record import Goal, Measurement, Report, Tell, interleave, median
+from crosswind.bench.live import DrivenJoin
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell, interleave, median
 from crosswind.bench.steps import measure_constants
 from crosswind.bench.workload import BandWorkload
 from crosswind.engine.session import plan_for
@@ -32,7 +32,7 @@ _MEANINGS = {
 
 def measure(
     *, window: int, batch: int, sizes: tuple[int, ...], seconds: float, rounds: int, store: bool, tell: Tell
-) -> Report:
+) -> BenchReport:
     """Measure the constants, keep them, and compare the size that they predict with real runs.
 
     Parameters
@@ -75,17 +75,17 @@ def measure(
     ]
     notes.append(f"Kept in {store_calibration(constants)}." if store else "Not kept: --no-store.")
     settings = {"window_s": window, "batch": batch, "sizes": list(cost_us), "seconds": seconds, "rounds": rounds}
-    return Report("calibrate", "the cost model and its choice of basic windows", settings, measurements, notes)
+    return BenchReport("calibrate", "the cost model and its choice of basic windows", settings, measurements, notes)
 
 
 def _sweep(
     workload: BandWorkload, sizes: list[int], batch: int, seconds: float, rounds: int, tell: Tell
 ) -> dict[int, float]:
     """Return the microseconds a tuple by the size of basic windows."""
-    joins: dict[int, LiveJoin] = {}
+    joins: dict[int, DrivenJoin] = {}
     for size in sizes:
         tell(f"basic windows of {size:,}: filling the windows")
-        joins[size] = LiveJoin(workload, "auto", batch, basic_window=size)
+        joins[size] = DrivenJoin(workload, "auto", batch, basic_window=size)
         # all of the window is to be made of basic windows that came one by one
         joins[size].drive(pushes=workload.window_tuples // batch + 1)
 

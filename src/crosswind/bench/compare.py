@@ -5,7 +5,7 @@ from __future__ import annotations
 from crosswind.bench.baseline import BaselineMissingError, load_baseline
 from crosswind.bench.others import race
 from crosswind.bench.probing import Probing, columns
-from crosswind.bench.record import Goal, Measurement, Report, Tell, interleave, measured_in
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell, interleave, measured_in
 
 __all__ = ["measure", "scan_against_cpp"]
 
@@ -15,7 +15,7 @@ _SCAN_GOAL = Goal(0.9, aim=1.2)
 
 def measure(
     *, window: int, probes: tuple[int, ...], rounds: int, windows: tuple[int, ...], prefix: int, rate: int, tell: Tell
-) -> Report:
+) -> BenchReport:
     """Measure both comparisons.
 
     Parameters
@@ -42,7 +42,7 @@ def measure(
         notes += [line for line in code if line not in notes]
     settings = {"window": window, "probes": list(probes), "rounds": rounds}
     settings |= {"windows_s": list(windows), "prefix_s": prefix, "rate": rate}
-    return Report("compare", "against hand-written C++, DuckDB and Polars", settings, measurements, notes)
+    return BenchReport("compare", "against hand-written C++, DuckDB and Polars", settings, measurements, notes)
 
 
 def scan_against_cpp(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from crosswind.bench.live import LiveJoin
-from crosswind.bench.record import Goal, Measurement, Report, Tell, interleave, measured_in
+from crosswind.bench.live import DrivenJoin
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell, interleave, measured_in
 from crosswind.bench.workload import KeyWorkload
 
 __all__ = ["measure"]
@@ -15,7 +15,7 @@ _ASKED = (1_000_000, 10_000)
 _WINDOW_S = 10
 
 
-def measure(*, keys: int, batch: int, window: int, seconds: float, rounds: int, index: str, tell: Tell) -> Report:
+def measure(*, keys: int, batch: int, window: int, seconds: float, rounds: int, index: str, tell: Tell) -> BenchReport:
     """Drive joins on 64-bit integers and on strings, with full windows.
 
     Parameters
@@ -35,11 +35,11 @@ def measure(*, keys: int, batch: int, window: int, seconds: float, rounds: int, 
     tell : callable
         Told what is being done.
     """
-    joins: dict[str, LiveJoin] = {}
+    joins: dict[str, DrivenJoin] = {}
     for name, strings in {"int64 keys": False, "string keys": True}.items():
         tell(f"{name}: filling the windows")
         workload = KeyWorkload(max(1, window // _WINDOW_S), _WINDOW_S * 1_000_000, keys=keys, strings=strings)
-        joins[name] = LiveJoin(workload, index, batch)
+        joins[name] = DrivenJoin(workload, index, batch)
     results, tuples = dict.fromkeys(joins, 0), dict.fromkeys(joins, 0)
 
     def run(name: str) -> float:
@@ -57,4 +57,4 @@ def measure(*, keys: int, batch: int, window: int, seconds: float, rounds: int, 
         live.close()
     settings = {"keys": keys, "batch": batch, "window": window, "seconds": seconds, "rounds": rounds, "index": index}
     notes = [f"Both streams together, windows of {window:,} tuples, pushes of {batch:,}; keys uniformly random."]
-    return Report("equality", f"equality join, {keys:,} distinct keys", settings, measurements, notes)
+    return BenchReport("equality", f"equality join, {keys:,} distinct keys", settings, measurements, notes)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from crosswind.bench.live import LiveJoin, Stretch
-from crosswind.bench.record import Goal, Measurement, Report, Tell, interleave, measured_in, median
+from crosswind.bench.live import DrivenJoin, Stretch
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell, interleave, measured_in, median
 from crosswind.bench.workload import BAND, BandWorkload
 
 __all__ = ["measure"]
@@ -19,7 +19,7 @@ bands alike the planner may take either, with these it takes the other."""
 
 def measure(
     *, rate: int, window: int, factors: tuple[int, ...], seconds: float, rounds: int, index: str, tell: Tell
-) -> Report:
+) -> BenchReport:
     """Drive a join for each window length, in batches of a second.
 
     Results cost as well, and grow with the window whatever the index. What one costs is estimated from
@@ -48,10 +48,10 @@ def measure(
     wide, wider = (f"{last}, {k} times the band" for k in _WIDER)
     for name, k in zip((wide, wider), _WIDER, strict=True):
         workloads[name] = BandWorkload(rate, window * factors[-1] * 1_000_000, band_y=k * BAND)
-    joins: dict[str, LiveJoin] = {}
+    joins: dict[str, DrivenJoin] = {}
     for name, workload in workloads.items():
         tell(f"{name}: filling the windows")
-        joins[name] = LiveJoin(workload, index, rate)
+        joins[name] = DrivenJoin(workload, index, rate)
     stretches: dict[str, list[Stretch]] = {name: [] for name in joins}
 
     def run(name: str) -> float:
@@ -93,4 +93,4 @@ def measure(
         + f" a tuple, with {_WIDER[0]} and {_WIDER[1]} times the band on the float."
     ]
     title = "cost of a tuple as windows grow"
-    return Report("growth", title, settings | {"index": index}, measurements, notes)
+    return BenchReport("growth", title, settings | {"index": index}, measurements, notes)

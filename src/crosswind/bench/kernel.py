@@ -7,7 +7,7 @@ from functools import partial
 
 from crosswind.bench.baseline import VARIANTS, BaselineMissingError, load_baseline
 from crosswind.bench.probing import Probing, columns
-from crosswind.bench.record import Report, Tell, interleave, measured_in
+from crosswind.bench.record import BenchReport, Tell, interleave, measured_in
 from crosswind.bench.workload import BAND
 from crosswind.query import predicate
 
@@ -42,7 +42,7 @@ def _joins(window: int) -> dict[str, Probing]:
     }
 
 
-def measure(*, window: int, probes: int, rounds: int, tell: Tell) -> Report:
+def measure(*, window: int, probes: int, rounds: int, tell: Tell) -> BenchReport:
     """Measure the C++ variants and ours on the same window and probes.
 
     Parameters
@@ -93,7 +93,7 @@ def measure(*, window: int, probes: int, rounds: int, tell: Tell) -> Report:
         measured_in(values, name, "Gpairs/s", note=OURS.get(name.removeprefix("crosswind "), ""))
         for name, values in runs.items()
     ]
-    return Report(
+    return BenchReport(
         "kernel",
         "pairs/s of the inner loop, by variant",
         {"window": window, "probes": probes, "rounds": rounds},

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crosswind.bench.live import LiveJoin
-from crosswind.bench.record import Goal, Measurement, Report, Tell
+from crosswind.bench.live import DrivenJoin
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell
 from crosswind.bench.workload import BandWorkload
 from crosswind.engine.ingest.batching import Backlog
 from crosswind.engine.join import Join
@@ -36,7 +36,7 @@ class Observed:
     busy_s: float = 0.0
 
 
-def measure(*, rate: int, window: int, seconds: float, limit: int, index: str, tell: Tell) -> Report:
+def measure(*, rate: int, window: int, seconds: float, limit: int, index: str, tell: Tell) -> BenchReport:
     """Let tuples come at fixed intervals, and take whatever is due.
 
     Parameters
@@ -56,7 +56,7 @@ def measure(*, rate: int, window: int, seconds: float, limit: int, index: str, t
     """
     tell("filling the windows")
     workload = BandWorkload(rate, window * 1_000_000)
-    live = LiveJoin(workload, index, max(1, rate // 10))
+    live = DrivenJoin(workload, index, max(1, rate // 10))
     count = round(rate * (seconds + _WARM_UP_S))
     batches = {name: workload.batch(name, live.next, count) for name in ("R", "S")}
     tell(f"playing {rate:,} tuples/s a stream for {seconds:g} s")
@@ -82,7 +82,7 @@ def measure(*, rate: int, window: int, seconds: float, limit: int, index: str, t
         f"{observed.results:,} results; index {live.index}; the first {_WARM_UP_S:g} s are not counted.",
     ]
     settings = {"rate": rate, "window_s": window, "seconds": seconds, "limit": limit, "index": index}
-    return Report("latency", "latency in real time", settings, measurements, notes)
+    return BenchReport("latency", "latency in real time", settings, measurements, notes)
 
 
 def drive_live(

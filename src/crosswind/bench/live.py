@@ -15,7 +15,7 @@ from crosswind.engine.parallel.handshake.engine import Handshake
 from crosswind.engine.session import open as open_join
 from crosswind.errors import CrosswindError
 
-__all__ = ["LiveJoin", "Stretch", "expected_rows", "filled_to", "open_full"]
+__all__ = ["DrivenJoin", "Stretch", "expected_rows", "filled_to", "open_full"]
 
 _WARM_UP_PUSHES = 2
 _OVERTURE = 16_384
@@ -97,7 +97,7 @@ def filled_to(workload: BandWorkload | KeyWorkload) -> int:
     return 3 * workload.window_tuples
 
 
-class LiveJoin:
+class DrivenJoin:
     """A join with full windows, driven on in steps of event time.
 
     Parameters

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from crosswind.bench.live import LiveJoin
+from crosswind.bench.live import DrivenJoin
 from crosswind.bench.machine import resident_bytes
-from crosswind.bench.record import Goal, Measurement, Report, Tell
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell
 from crosswind.bench.workload import BandWorkload
 
 __all__ = ["measure"]
@@ -18,7 +18,7 @@ _ALLOWANCE_MB = 64
 _WARM_RATE = 100
 
 
-def measure(*, rate: int, window: int, seconds: float, index: str, tell: Tell) -> Report:
+def measure(*, rate: int, window: int, seconds: float, index: str, tell: Tell) -> BenchReport:
     """Fill windows, drive them on, and note the most that is held.
 
     Parameters
@@ -36,11 +36,11 @@ def measure(*, rate: int, window: int, seconds: float, index: str, tell: Tell) -
     """
     tell("loading and compiling")
     # Compilers and libraries are loaded by a small join first: they are not what windows cost.
-    LiveJoin(BandWorkload(_WARM_RATE, 10_000_000), index, _WARM_RATE).close()
+    DrivenJoin(BandWorkload(_WARM_RATE, 10_000_000), index, _WARM_RATE).close()
     before = resident_bytes()
     tell("filling the windows")
     workload = BandWorkload(rate, window * 1_000_000)
-    live = LiveJoin(workload, index, rate)
+    live = DrivenJoin(workload, index, rate)
     live_bytes = 2 * workload.window_tuples * _TUPLE_BYTES
     held, resident, ticks = 0, 0, 0
     began = time.monotonic()
@@ -76,4 +76,4 @@ def measure(*, rate: int, window: int, seconds: float, index: str, tell: Tell) -
         f"over {ticks} s of event time with full windows; index {chosen}."
     ]
     settings = {"rate": rate, "window_s": window, "seconds": seconds, "index": index}
-    return Report("memory", "memory against the live columns", settings, measurements, notes)
+    return BenchReport("memory", "memory against the live columns", settings, measurements, notes)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crosswind.bench.record import Goal, Measurement, Report, Tell, interleave, measured_in
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell, interleave, measured_in
 from crosswind.engine.session import open as open_join
 
 __all__ = ["NINE", "measure"]
@@ -45,7 +45,7 @@ _DISTINCT = 1 << 14
 Drive = Callable[[], float]
 
 
-def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell, similar: int = _SIMILAR) -> Report:
+def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell, similar: int = _SIMILAR) -> BenchReport:
     """Drive joins that share, and the same queries apart.
 
     Parameters
@@ -97,7 +97,7 @@ def measure(*, window: int, batch: int, pushes: int, rounds: int, tell: Tell, si
     notes = [
         "Tuples of all streams together, taken once however many joins they are pushed to. Ratios are of one round."
     ]
-    return Report("queries", "many queries and many streams", settings, measurements, notes)
+    return BenchReport("queries", "many queries and many streams", settings, measurements, notes)
 
 
 class _Source:

@@ -8,12 +8,12 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from crosswind.bench.live import LiveJoin
+from crosswind.bench.live import DrivenJoin
 from crosswind.bench.machine import resident_bytes
-from crosswind.bench.record import Goal, Measurement, Report, Tell
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell
 from crosswind.bench.workload import BandWorkload
 
-__all__ = ["Search", "Trial", "attempt", "measure"]
+__all__ = ["RateSearch", "Trial", "attempt", "measure"]
 
 _GOAL = Goal(20_000, aim=50_000)
 _ASKED_WINDOW_S = 900
@@ -56,7 +56,7 @@ class Trial:
 
 
 @dataclass
-class Search:
+class RateSearch:
     """Which rate to try next.
 
     Work grows with the rate at least linearly and, as windows and results grow with it, at most
@@ -101,7 +101,7 @@ class Search:
 
 def measure(
     *, windows: tuple[int, ...], index: str, start: int, tick: float, trial: float, seconds: float, tell: Tell
-) -> Report:
+) -> BenchReport:
     """Search the greatest rate for each window length.
 
     Parameters
@@ -125,7 +125,7 @@ def measure(
     notes = ["A rate holds if, with full windows, a second of event time takes less than a second."]
     for window_s in windows:
         began = time.monotonic()
-        search = Search(start, _rate_max(window_s))
+        search = RateSearch(start, _rate_max(window_s))
         trials: list[Trial] = []
         while not search.is_over and (not trials or time.monotonic() - began < seconds / len(windows)):
             tell(f"{window_s} s windows: {search.next:,} tuples/s a stream")
@@ -139,7 +139,7 @@ def measure(
             notes.append(f"{window_s} s windows: no rate failed in the time given, so that more may be possible.")
     settings = {"windows_s": list(windows), "index": index, "start": start, "tick_s": tick, "trial_s": trial}
     title = "greatest sustained tuples/s of each stream"
-    return Report("rate", title, settings | {"seconds": seconds}, measurements, notes)
+    return BenchReport("rate", title, settings | {"seconds": seconds}, measurements, notes)
 
 
 def attempt(
@@ -149,7 +149,7 @@ def attempt(
 
     ``options`` are those of ``crosswind.open``: engine, workers and so on.
     """
-    live = LiveJoin(workload, index, max(1, round(workload.rate * tick)), **options)
+    live = DrivenJoin(workload, index, max(1, round(workload.rate * tick)), **options)
     pushes = max(1, round(trial_s / tick))
     stretch = live.drive(pushes=pushes, seconds=trial_s * 1.5)
     resident, held = resident_bytes(), live.join.stats.bytes_held
@@ -167,7 +167,7 @@ def attempt(
     return found
 
 
-def _entries(window_s: int, search: Search, trials: list[Trial]) -> list[Measurement]:
+def _entries(window_s: int, search: RateSearch, trials: list[Trial]) -> list[Measurement]:
     label = f"{window_s} s windows"
     best = max((t for t in trials if t.utilisation < 1), key=lambda t: t.rate, default=None)
     failed = "none" if search.failed is None else f"{search.failed:,}"

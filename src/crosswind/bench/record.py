@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Goal", "Measurement", "Report", "Tell", "interleave", "measured_in", "median"]
+__all__ = ["BenchReport", "Goal", "Measurement", "Tell", "interleave", "measured_in", "median"]
 
 Tell = Callable[[str], None]
 """Takes a line about what is being done now, for whoever watches. Never called while a clock runs."""
@@ -87,7 +87,7 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Report:
+class BenchReport:
     """The outcome of one benchmark.
 
     Parameters

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from crosswind.bench.live import LiveJoin, Stretch
+from crosswind.bench.live import DrivenJoin, Stretch
 from crosswind.bench.others import race
-from crosswind.bench.record import Goal, Measurement, Report, Tell, interleave, measured_in
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell, interleave, measured_in
 from crosswind.bench.workload import BandWorkload
 
 __all__ = ["measure"]
@@ -26,7 +26,7 @@ def measure(
     compare: bool,
     prefix: int,
     tell: Tell,
-) -> Report:
+) -> BenchReport:
     """Drive joins with full windows in batches of a second of event time.
 
     Parameters
@@ -48,10 +48,10 @@ def measure(
     tell : callable
         Told what is being done.
     """
-    joins: dict[int, LiveJoin] = {}
+    joins: dict[int, DrivenJoin] = {}
     for window_s in windows:
         tell(f"{window_s} s windows: filling them")
-        joins[window_s] = LiveJoin(BandWorkload(rate, window_s * 1_000_000), index, rate)
+        joins[window_s] = DrivenJoin(BandWorkload(rate, window_s * 1_000_000), index, rate)
     stretches: dict[int, list[Stretch]] = {window_s: [] for window_s in windows}
 
     def run(window_s: int) -> float:
@@ -78,4 +78,4 @@ def measure(
             notes += code
     settings = {"windows_s": list(windows), "rate": rate, "seconds": seconds, "rounds": rounds}
     settings |= {"index": index, "compare": compare, "prefix_s": prefix}
-    return Report("replay", "tuples/s, replayed as fast as possible", settings, measurements, notes)
+    return BenchReport("replay", "tuples/s, replayed as fast as possible", settings, measurements, notes)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from crosswind.bench.latency import drive_live
-from crosswind.bench.live import LiveJoin
-from crosswind.bench.record import Goal, Measurement, Report, Tell, interleave, measured_in, median
+from crosswind.bench.live import DrivenJoin
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell, interleave, measured_in, median
 from crosswind.bench.workload import BAND, VALUE_MAX, BandWorkload
 from crosswind.plan.grid import Load, choose_sides, mean_pairs
 
@@ -41,7 +41,7 @@ def measure(
     latency_seconds: float,
     index: str,
     tell: Tell,
-) -> Report:
+) -> BenchReport:
     """Drive full windows with every engine and number of workers, in turns; then play streams in real time.
 
     Parameters
@@ -69,10 +69,10 @@ def measure(
     cases: dict[str, dict[str, Any]] = {"kang": {"engine": "kang"}}
     for engine in engines:
         cases |= {f"{engine}, {count}": {"engine": engine, "workers": count} for count in workers}
-    joins: dict[str, LiveJoin] = {}
+    joins: dict[str, DrivenJoin] = {}
     for name, options in cases.items():
         tell(f"filling the windows of {name}")
-        joins[name] = LiveJoin(workload, index, batch, **options)
+        joins[name] = DrivenJoin(workload, index, batch, **options)
     runs = interleave({name: _drive(join, seconds) for name, join in joins.items()}, rounds, tell)
     measurements = _throughputs(runs, engines, workers, index, workload)
     notes = [_busy_note(joins), _bandwidth_note(workload)]
@@ -86,10 +86,10 @@ def measure(
         notes.append(note)
     settings = {"rate": rate, "window_s": window, "batch": batch, "workers": list(workers), "rounds": rounds}
     settings |= {"latency_rate": latency_rate, "latency_window_s": latency_window, "index": index}
-    return Report("scale", "throughput and latency by engine and workers", settings, measurements, notes)
+    return BenchReport("scale", "throughput and latency by engine and workers", settings, measurements, notes)
 
 
-def _drive(live: LiveJoin, seconds: float) -> Callable[[], float]:
+def _drive(live: DrivenJoin, seconds: float) -> Callable[[], float]:
     def run() -> float:
         stretch = live.drive(seconds=seconds)
         return stretch.tuples / stretch.seconds
@@ -125,7 +125,7 @@ def _throughputs(
     return found
 
 
-def _busy_note(joins: dict[str, LiveJoin]) -> str:
+def _busy_note(joins: dict[str, DrivenJoin]) -> str:
     lines = ["Time in tasks and matches, by worker:"]
     for name, live in joins.items():
         shifts = live.join.stats.workers
@@ -181,7 +181,7 @@ def _latencies(
     asked = _LATENCY if played[:2] == _LATENCY_ASKED and index == "scan" else None
     for engine in engines:
         tell(f"playing {rate:,} tuples/s a stream for {seconds:g} s to {engine}, {workers} workers")
-        live = LiveJoin(workload, index, max(1, rate // 10), engine=engine, workers=workers)
+        live = DrivenJoin(workload, index, max(1, rate // 10), engine=engine, workers=workers)
         first = round(rate * _WARM_UP_S)
         batches = {name: workload.batch(name, live.next, round(rate * (seconds + _WARM_UP_S))) for name in ("R", "S")}
         observed = drive_live(live.join, batches, rate, 4_096)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crosswind.bench.machine import tree_bytes
-from crosswind.bench.record import Goal, Measurement, Report, Tell
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell
 from crosswind.bench.workload import BAND, BandWorkload
 
 __all__ = ["measure"]
@@ -59,7 +59,7 @@ def measure(
     cores: int,
     theta: int,
     tell: Tell,
-) -> Report:
+) -> BenchReport:
     """Replay files through micro-batches as fast as possible.
 
     Parameters
@@ -110,7 +110,7 @@ def measure(
     ]
     settings = {"windows_s": list(windows), "rate": rate, "length_s": length, "batch_s": batch, "own_s": own}
     settings |= {"bucket": bucket, "cores": cores, "theta_s": theta}
-    return Report("spark", "tuples/s through Spark, both streams together", settings, measurements, notes)
+    return BenchReport("spark", "tuples/s through Spark, both streams together", settings, measurements, notes)
 
 
 class _Bench:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crosswind.bench.record import Goal, Measurement, Report, Tell
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell
 from crosswind.bench.workload import BandWorkload
 
 __all__ = ["measure"]
@@ -22,7 +22,7 @@ _ASKED = (5_000, 60)
 _GOAL = Goal(1.5, at_least=False)
 
 
-def measure(*, rate: int, window: int, seconds: float, chunk: float, cores: int, tell: Tell) -> Report:
+def measure(*, rate: int, window: int, seconds: float, chunk: float, cores: int, tell: Tell) -> BenchReport:
     """Write files as tuples fall due, join them with the default trigger, and look at the clock.
 
     Parameters
@@ -66,7 +66,7 @@ def measure(*, rate: int, window: int, seconds: float, chunk: float, cores: int,
         f"for a session of minutes: it compiles at once rather than well."
     ]
     settings = {"rate": rate, "window_s": window, "seconds": seconds, "chunk_s": chunk, "cores": cores}
-    return Report("spark-latency", "latency through Spark's micro-batches", settings, made, notes)
+    return BenchReport("spark-latency", "latency through Spark's micro-batches", settings, made, notes)
 
 
 class _Player:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from crosswind.bench.record import Goal, Measurement, Report, Tell
+from crosswind.bench.record import BenchReport, Goal, Measurement, Tell
 
 __all__ = ["measure"]
 
@@ -37,7 +37,7 @@ with cw.open(sql, {"R": r.schema, "S": s.schema}) as join:
 """
 
 
-def measure(*, rounds: int, tell: Tell) -> Report:
+def measure(*, rounds: int, tell: Tell) -> BenchReport:
     """Start processes that open a join, push two tuples and get their result.
 
     Parameters
@@ -62,7 +62,7 @@ def measure(*, rounds: int, tell: Tell) -> Report:
         Measurement("the first query on a machine", statistics.median(empty), "s"),
     ]
     notes = ["From the start of Python to the first result; imports and compiling included. Kernels are kept on disk."]
-    return Report("start", "time to the first result of a new process", {"rounds": rounds}, measurements, notes)
+    return BenchReport("start", "time to the first result of a new process", {"rounds": rounds}, measurements, notes)
 
 
 def _first_result_s(folder: str, width: int) -> float:

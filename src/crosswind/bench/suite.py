@@ -21,11 +21,11 @@ from crosswind.bench import (
     spark_latency,
     start,
 )
-from crosswind.bench.record import Report
+from crosswind.bench.record import BenchReport
 
 __all__ = ["BENCHMARKS", "QUICK"]
 
-BENCHMARKS: Mapping[str, Callable[..., Report]] = {
+BENCHMARKS: Mapping[str, Callable[..., BenchReport]] = {
     "kernel": kernel.measure,
     "rate": rate.measure,
     "replay": replay.measure,

@@ -13,7 +13,7 @@ import click
 from crosswind.cli.view import LiveView, SilentView, View
 
 if TYPE_CHECKING:
-    from crosswind.bench.record import Measurement, Report
+    from crosswind.bench.record import BenchReport, Measurement
 
 __all__ = ["bench"]
 
@@ -347,7 +347,7 @@ def _run(name: str, sizes: dict[str, Any], as_json: bool) -> None:
         _print_machine()
 
 
-def _measure(name: str, sizes: dict[str, Any], *, quiet: bool) -> Report:
+def _measure(name: str, sizes: dict[str, Any], *, quiet: bool) -> BenchReport:
     from crosswind.bench.suite import BENCHMARKS
 
     # A thread that draws would take time from what is measured: the view draws only when told to.
@@ -374,7 +374,7 @@ def _print_machine() -> None:
     )
 
 
-def _print_report(report: Report) -> None:
+def _print_report(report: BenchReport) -> None:
     sizes = ", ".join(f"{name} {_plain(value)}" for name, value in report.settings.items())
     click.echo(f"{report.name}: {report.title}\n{_INDENT}{sizes}\n")
     header = ("", "asked", "measured", "ratio", "", "")

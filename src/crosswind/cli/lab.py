@@ -80,7 +80,7 @@ def list_papers(as_json: bool) -> None:
         click.echo("" if entry is not found[-1] else "crosswind lab run PAPER [FIGURE] runs them; lab report runs all.")
 
 
-class _Numbers(click.ParamType):  # type: ignore[type-arg]
+class _NumberList(click.ParamType):  # type: ignore[type-arg]
     """Whole numbers, parted by commas: 1,2,4."""
 
     name = "N,..."
@@ -112,12 +112,14 @@ def _setting(function: Function) -> Function:
             type=click.IntRange(1),
             help="Length of both windows, seconds; ticks, for the processor of wjsp.",
         ),
-        click.option("--workers", type=_Numbers(), help="Workers that are run for real, such as 1,2,4."),
-        click.option("--cores", type=_Numbers(), help="Join cores of the chip, or join units of the processor."),
+        click.option("--workers", type=_NumberList(), help="Workers that are run for real, such as 1,2,4."),
+        click.option("--cores", type=_NumberList(), help="Join cores of the chip, or join units of the processor."),
         click.option(
             "--segment", type=click.IntRange(1), help="Tuples of a stream that a join core of the chip holds."
         ),
-        click.option("--buffers", type=_Numbers(2), help="Places in the buffers of a join core and of a merger: 8,4."),
+        click.option(
+            "--buffers", type=_NumberList(2), help="Places in the buffers of a join core and of a merger: 8,4."
+        ),
         click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of random values."),
     ]
     for option in reversed(options):

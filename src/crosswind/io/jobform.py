@@ -9,7 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["FORMATS", "JOB", "LINE_FORMATS", "SECTIONS", "SINKS", "SOURCES", "SPARK", "SPARK_FORMATS", "Form", "Key"]
+__all__ = [
+    "FORMATS",
+    "JOB",
+    "LINE_FORMATS",
+    "SECTIONS",
+    "SINKS",
+    "SOURCES",
+    "SPARK",
+    "SPARK_FORMATS",
+    "JobForm",
+    "JobKey",
+]
 
 Kind = Literal["text", "verbatim", "texts", "integer", "flag", "settings", "types", "expressions", "layout"]
 
@@ -24,7 +35,7 @@ SPARK_FORMATS = ("parquet", "csv", "jsonl")
 
 
 @dataclass(frozen=True)
-class Key:
+class JobKey:
     """One key of a section.
 
     Parameters
@@ -56,11 +67,11 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Form:
+class JobForm:
     """The keys of one section. Of ``either``, exactly one must be there."""
 
     about: str
-    keys: tuple[Key, ...]
+    keys: tuple[JobKey, ...]
     either: tuple[str, ...] = ()
     neither: str = ""
 
@@ -73,23 +84,23 @@ class Form:
 SECTIONS = ("job", "streams", "sink", "spark")
 """The sections of a file; all but the last must be there."""
 
-JOB = Form(
+JOB = JobForm(
     "The query, and how it runs.",
     (
-        Key("name", "text", "For reports; the file's name if absent."),
-        Key("query", "verbatim", "The SQL text."),
-        Key("query_file", "text", "A file that holds the SQL text."),
-        Key("engine", "text", "Where it runs: on Spark, or in this process.", ("spark", "local"), "spark"),
-        Key("lateness", "text", "By how much tuples may be out of order, such as '5 seconds'.", default="0s"),
-        Key("batch_rows", "integer", "In one process: tuples to read at a time, at most.", default=16_384),
+        JobKey("name", "text", "For reports; the file's name if absent."),
+        JobKey("query", "verbatim", "The SQL text."),
+        JobKey("query_file", "text", "A file that holds the SQL text."),
+        JobKey("engine", "text", "Where it runs: on Spark, or in this process.", ("spark", "local"), "spark"),
+        JobKey("lateness", "text", "By how much tuples may be out of order, such as '5 seconds'.", default="0s"),
+        JobKey("batch_rows", "integer", "In one process: tuples to read at a time, at most.", default=16_384),
     ),
     either=("query", "query_file"),
     neither="give either 'query' (the SQL text) or 'query_file' (a file that holds it), and not both.",
 )
 
-_TIME = Key("time", "text", "The time column.", default="ts")
-_LINES = Key("format", "text", "How a row is written.", LINE_FORMATS, "jsonl")
-_ALL_TYPES = Key(
+_TIME = JobKey("time", "text", "The time column.", default="ts")
+_LINES = JobKey("format", "text", "How a row is written.", LINE_FORMATS, "jsonl")
+_ALL_TYPES = JobKey(
     "schema",
     "types",
     "The type of every column.",
@@ -99,42 +110,42 @@ _ALL_TYPES = Key(
 )
 
 SOURCES = {
-    "path": Form(
+    "path": JobForm(
         "A stream that is kept in files.",
         (
-            Key("path", "text", "A file, a folder, or a pattern such as 'part-*.parquet'.", required=True),
-            Key("format", "text", "How they are written; told by their names if absent.", FORMATS),
+            JobKey("path", "text", "A file, a folder, or a pattern such as 'part-*.parquet'.", required=True),
+            JobKey("format", "text", "How they are written; told by their names if absent.", FORMATS),
             _TIME,
-            Key("schema", "types", "Types of columns where those in the files are not the right ones."),
-            Key("files_per_batch", "integer", "Spark: files in a micro-batch, at most."),
+            JobKey("schema", "types", "Types of columns where those in the files are not the right ones."),
+            JobKey("files_per_batch", "integer", "Spark: files in a micro-batch, at most."),
         ),
     ),
-    "kafka": Form(
+    "kafka": JobForm(
         "A stream that is a topic of Kafka (needs Spark).",
         (
-            Key("kafka", "text", "The servers, such as 'one:9092,two:9092'.", required=True),
-            Key("topic", "text", "The topic; each message is a row.", required=True),
+            JobKey("kafka", "text", "The servers, such as 'one:9092,two:9092'.", required=True),
+            JobKey("topic", "text", "The topic; each message is a row.", required=True),
             _LINES,
             _TIME,
             _ALL_TYPES,
-            Key("starting", "text", "Where to begin without a checkpoint.", ("earliest", "latest"), "earliest"),
-            Key("options", "settings", "Further options of Spark's source."),
+            JobKey("starting", "text", "Where to begin without a checkpoint.", ("earliest", "latest"), "earliest"),
+            JobKey("options", "settings", "Further options of Spark's source."),
         ),
     ),
-    "socket": Form(
+    "socket": JobForm(
         "A stream of lines from a TCP server (needs Spark; it cannot be read again).",
         (
-            Key("socket", "text", "The server, host:port.", required=True),
+            JobKey("socket", "text", "The server, host:port.", required=True),
             _LINES,
             _TIME,
             _ALL_TYPES,
         ),
     ),
-    "rate": Form(
+    "rate": JobForm(
         "A stream that Spark makes up (needs Spark).",
         (
-            Key("rate", "integer", "Rows a second.", required=True),
-            Key("columns", "expressions", "Columns, as Spark SQL over value and timestamp.", required=True),
+            JobKey("rate", "integer", "Rows a second.", required=True),
+            JobKey("columns", "expressions", "Columns, as Spark SQL over value and timestamp.", required=True),
             _TIME,
         ),
     ),
@@ -142,49 +153,51 @@ SOURCES = {
 """By the key that tells them apart."""
 
 SINKS = {
-    "path": Form(
+    "path": JobForm(
         "Results go to a file, on Spark to a folder of files.",
         (
-            Key("path", "text", "The file to write.", required=True),
-            Key("format", "text", "How it is written; told by its name if absent.", FORMATS),
-            Key("console", "flag", "False, if it is there at all."),
+            JobKey("path", "text", "The file to write.", required=True),
+            JobKey("format", "text", "How it is written; told by its name if absent.", FORMATS),
+            JobKey("console", "flag", "False, if it is there at all."),
         ),
     ),
-    "console": Form(
+    "console": JobForm(
         "Results go to standard output.",
         (
-            Key("console", "flag", "True.", required=True),
-            Key("format", "text", "How a row is written.", ("csv", "jsonl"), "csv"),
+            JobKey("console", "flag", "True.", required=True),
+            JobKey("format", "text", "How a row is written.", ("csv", "jsonl"), "csv"),
         ),
     ),
-    "kafka": Form(
+    "kafka": JobForm(
         "Results go to a topic of Kafka, each a message in JSON (needs Spark).",
         (
-            Key("kafka", "text", "The servers.", required=True),
-            Key("topic", "text", "The topic.", required=True),
-            Key("key", "texts", "The column, or columns, that make a message's key."),
-            Key("options", "settings", "Further options of Spark's sink."),
+            JobKey("kafka", "text", "The servers.", required=True),
+            JobKey("topic", "text", "The topic.", required=True),
+            JobKey("key", "texts", "The column, or columns, that make a message's key."),
+            JobKey("options", "settings", "Further options of Spark's sink."),
         ),
     ),
-    "memory": Form(
+    "memory": JobForm(
         "Results are kept in memory, and the first ones shown in the end.",
-        (Key("memory", "text", "The name of the table.", required=True),),
+        (JobKey("memory", "text", "The name of the table.", required=True),),
     ),
 }
 """By the key that tells them apart."""
 
-SPARK = Form(
+SPARK = JobForm(
     "How the job runs on Spark; not looked at in one process.",
     (
-        Key("master", "text", "This machine, or the address of a cluster.", default="local[*]"),
-        Key("checkpoint", "text", "A folder from which the job goes on; NAME.checkpoint beside NAME.toml if absent."),
-        Key("trigger", "text", "Time between micro-batches, such as '5 seconds', or 'available now'."),
-        Key(
+        JobKey("master", "text", "This machine, or the address of a cluster.", default="local[*]"),
+        JobKey(
+            "checkpoint", "text", "A folder from which the job goes on; NAME.checkpoint beside NAME.toml if absent."
+        ),
+        JobKey("trigger", "text", "Time between micro-batches, such as '5 seconds', or 'available now'."),
+        JobKey(
             "layout", "layout", "How pairs are spread: auto, hash, range, grid, or the sides of a grid.", default="auto"
         ),
-        Key("cells", "integer", "How many cells; if absent, 16 by hash or range, else as many as there are cores."),
-        Key("jars", "texts", "Jars to add, or patterns of them."),
-        Key("conf", "settings", "Further settings of Spark."),
-        Key("log", "text", "A file for what Spark has to say."),
+        JobKey("cells", "integer", "How many cells; if absent, 16 by hash or range, else as many as there are cores."),
+        JobKey("jars", "texts", "Jars to add, or patterns of them."),
+        JobKey("conf", "settings", "Further settings of Spark."),
+        JobKey("log", "text", "A file for what Spark has to say."),
     ),
 )

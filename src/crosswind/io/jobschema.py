@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosswind.io.jobform import JOB, SECTIONS, SINKS, SOURCES, SPARK, Form, Key
+from crosswind.io.jobform import JOB, SECTIONS, SINKS, SOURCES, SPARK, JobForm, JobKey
 
 __all__ = ["job_schema"]
 
@@ -51,7 +51,7 @@ def job_schema() -> dict[str, Any]:
     }
 
 
-def _table(form: Form, kind: str = "") -> dict[str, Any]:
+def _table(form: JobForm, kind: str = "") -> dict[str, Any]:
     table: dict[str, Any] = {
         "type": "object",
         "description": form.about,
@@ -64,7 +64,7 @@ def _table(form: Form, kind: str = "") -> dict[str, Any]:
     return table
 
 
-def _value(key: Key, kind: str) -> dict[str, Any]:
+def _value(key: JobKey, kind: str) -> dict[str, Any]:
     value = {**_KINDS[key.kind], "description": key.about}
     if key.kind == "flag" and kind:
         value["const"] = kind == key.name  # it is what tells sinks apart

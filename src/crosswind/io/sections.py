@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from crosswind.errors import InputError, JobError, did_you_mean
 from crosswind.io.environment import UnsetVariableError, fill_in, is_secret_name
-from crosswind.io.jobform import Form, Key
+from crosswind.io.jobform import JobForm, JobKey
 from crosswind.io.schemas import type_from_text
 
 __all__ = ["Section"]
@@ -48,7 +48,7 @@ class Section:
                 hint = did_you_mean(key, allowed)
                 raise self.error(f"unknown {kind} '{key}'. Allowed: {', '.join(allowed)}.{hint}")
 
-    def check(self, form: Form) -> None:
+    def check(self, form: JobForm) -> None:
         """Refuse what ``form`` does not allow: unknown keys, missing ones, values of the wrong kind."""
         self.allow_only(form.names)
         if form.either and sum(name in self.values for name in form.either) != 1:
@@ -59,7 +59,7 @@ class Section:
             elif key.required:
                 raise self.error(key.missing or f"the key '{key.name}' is missing.")
 
-    def _check_value(self, key: Key) -> None:
+    def _check_value(self, key: JobKey) -> None:
         match key.kind:
             case "text" if key.allowed:
                 self.choice(key.name, key.allowed)

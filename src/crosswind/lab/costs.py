@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from crosswind.bench.live import LiveJoin
+from crosswind.bench.live import DrivenJoin
 from crosswind.engine.probe.engine import ProbeEngine
 from crosswind.lab.loads import PLAIN, Loaded, ns_a_tuple
 
@@ -79,7 +79,7 @@ def _crew(engine: str, workers: int) -> dict[str, Any]:
 def _taken(window: int, batch: int, condition: str, **options: Any) -> float:
     """Return the nanoseconds a tuple takes in windows of ``window`` tuples."""
     workload = Loaded(_RATE, window * 1_000_000 // _RATE, condition=condition)
-    live = LiveJoin(workload, "scan", batch, **options)
+    live = DrivenJoin(workload, "scan", batch, **options)
     strategy = live.join._strategy
     if isinstance(strategy, ProbeEngine) and strategy.pool is not None:
         strategy.pool.share_all()

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from crosswind.bench.latency import drive_live
-from crosswind.bench.live import LiveJoin
+from crosswind.bench.live import DrivenJoin
 from crosswind.lab.loads import BANDS, Loaded
 
 __all__ = ["Late", "answer_s", "late_of", "row_lateness"]
@@ -42,7 +42,7 @@ def row_lateness(workers: int, window_s: int, rate: int, seed: int = 1) -> Late:
     """
     workload = Loaded(rate, window_s * 1_000_000, seed=seed, condition=BANDS, shown="R.ts AS rt, S.ts AS st")
     batch = max(1, rate // 10)
-    live = LiveJoin(workload, "scan", batch, engine="handshake", workers=workers)
+    live = DrivenJoin(workload, "scan", batch, engine="handshake", workers=workers)
     pushes = window_s * rate // batch
     stretches: list[list[float]] = [[] for _ in range(_STRETCHES)]
     for number in range(pushes):
@@ -63,7 +63,7 @@ def answer_s(window_s: int, rate: int, seconds: float, seed: int, **options: Any
     From the moment a tuple is due to the return of the push that took it, with its results.
     """
     workload = Loaded(rate, window_s * 1_000_000, seed=seed)
-    live = LiveJoin(workload, "scan", max(1, rate // 10), **options)
+    live = DrivenJoin(workload, "scan", max(1, rate // 10), **options)
     first = round(rate * _WARM_UP_S)
     batches = {name: workload.batch(name, live.next, round(rate * (seconds + _WARM_UP_S))) for name in ("R", "S")}
     observed = drive_live(live.join, batches, rate, _PUSH_MAX)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crosswind.bench.kernel import crosswind_bench_near
-from crosswind.bench.live import LiveJoin
+from crosswind.bench.live import DrivenJoin
 from crosswind.bench.rate import Trial, attempt
 from crosswind.bench.workload import BAND, VALUE_MAX, BandWorkload
 from crosswind.query import predicate
@@ -88,7 +88,7 @@ def sustain(
     return Sustained(found.rate / math.sqrt(found.utilisation), found)
 
 
-def ns_a_tuple(live: LiveJoin, batch: int, seconds: float, rounds: int) -> float:
+def ns_a_tuple(live: DrivenJoin, batch: int, seconds: float, rounds: int) -> float:
     """Return the nanoseconds that a tuple takes in pushes of ``batch``: the least of some rounds.
 
     The least, since what else runs on the machine only ever adds; and where the caller does all the work, the

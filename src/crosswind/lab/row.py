@@ -17,7 +17,7 @@ from functools import lru_cache
 from crosswind.engine.parallel.handshake.engine import chunk_tuples
 from crosswind.lab.costs import Costs
 
-__all__ = ["Row", "push_ns", "row_rate"]
+__all__ = ["SimulatedRow", "push_ns", "row_rate"]
 
 _R, _S, _ACK = 0, 1, 2
 
@@ -36,7 +36,7 @@ class _Worker:
     """Messages in its inboxes, by kind."""
 
 
-class Row:
+class SimulatedRow:
     """Workers whose windows are full, and spread as they are when tuples have been forwarded for long.
 
     Parameters
@@ -141,7 +141,7 @@ def push_ns(workers: int, window: float, batch: int, costs: Costs) -> float:
     """Return what a ``push`` of ``batch`` tuples takes this engine, which returns when no message is under way."""
     chunk = chunk_tuples(batch, workers)
     chunks = -(-batch // chunk)
-    row = Row(workers, window, chunk, costs)
+    row = SimulatedRow(workers, window, chunk, costs)
     ends = []
     for turn in range(6):  # the streams in turn; the first pushes set the row in motion
         stream, began = turn % 2, row.now
@@ -155,7 +155,7 @@ def push_ns(workers: int, window: float, batch: int, costs: Costs) -> float:
 def _streamed_ns(workers: int, window: float, costs: Costs) -> float:
     """Return what a tuple takes when both streams come without end, and nobody waits for quiet, as in the paper."""
     chunk, turns = chunk_tuples(1, workers), 40
-    row = Row(workers, window, chunk, costs)
+    row = SimulatedRow(workers, window, chunk, costs)
     for _ in range(turns):
         for stream in (_R, _S):
             row.feed(stream, 1, 0.0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from crosswind.lab.scene import Arrival, Ledger, Place, Scene, Step
+from crosswind.lab.scene import Ledger, Place, Scene, SceneArrival, Step
 
 __all__ = ["play_handshake", "play_messages", "play_missed"]
 
 
-class Row:
+class StepRow:
     """Workers in a row; R walks to the right, S to the left."""
 
     def __init__(self, ledger: Ledger, workers: int) -> None:
@@ -34,7 +34,7 @@ class Row:
         """Return who a tuple of ``stream`` meets at a worker."""
         return list(self.held["S" if stream == "R" else "R"][at])
 
-    def arrive(self, arrival: Arrival) -> Step:
+    def arrive(self, arrival: SceneArrival) -> Step:
         """Let a tuple enter at its end."""
         at = 0 if arrival.stream == "R" else self.last
         text = f"{arrival.name} (value {arrival.value}) enters at worker {at + 1} and meets who is there"
@@ -80,7 +80,7 @@ class Row:
         return self.enter(stream, name, to, f"worker {at + 1} sends {name} on to worker {to + 1}: {why}")
 
 
-class MessageRow(Row):
+class MessageRow(StepRow):
     """A row whose workers send messages to their neighbours, which take them a step later (section 4.2, figure 9).
 
     Two tuples that are sent towards each other in the same step would miss each other. So a worker keeps a copy of what
@@ -164,7 +164,7 @@ class MessageRow(Row):
         return super().facing(stream, at) + (self._copies[at] if stream == "R" else [])
 
 
-def _play(scene: Scene, row: Row, together: int = 1) -> Iterator[Step]:
+def _play(scene: Scene, row: StepRow, together: int = 1) -> Iterator[Step]:
     """Play a scene; workers compare what they hold when ``together`` tuples have come."""
     for number, arrival in enumerate(scene.arrivals, start=1):
         row.ledger.known[arrival.name] = arrival
@@ -177,7 +177,7 @@ def _play(scene: Scene, row: Row, together: int = 1) -> Iterator[Step]:
 
 def play_handshake(scene: Scene, workers: int) -> Iterator[Step]:
     """Handshake Join: two streams walk past each other along a row of workers, and nothing is ever under way."""
-    return _play(scene, Row(Ledger(scene), workers))
+    return _play(scene, StepRow(Ledger(scene), workers))
 
 
 def play_messages(scene: Scene, workers: int) -> Iterator[Step]:

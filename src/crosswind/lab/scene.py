@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["SCENE", "Arrival", "Ledger", "Place", "Scene", "Step", "listed", "pair_of", "qualified"]
+__all__ = ["SCENE", "Ledger", "Place", "Scene", "SceneArrival", "Step", "listed", "pair_of", "qualified"]
 
 
 @dataclass(frozen=True)
-class Arrival:
+class SceneArrival:
     """A tuple: its name, its stream (R or S), when it comes, and the value that it is joined by."""
 
     name: str
@@ -22,14 +22,14 @@ class Arrival:
 class Scene:
     """What is played: arrivals in order of time, the length of both windows, and how near values must be to match."""
 
-    arrivals: tuple[Arrival, ...]
+    arrivals: tuple[SceneArrival, ...]
     window: int
     near: int = 1
 
 
 SCENE = Scene(
     tuple(
-        Arrival(f"{stream.lower()}{number}", stream, time, value)
+        SceneArrival(f"{stream.lower()}{number}", stream, time, value)
         for stream, number, time, value in (
             ("R", 1, 0, 4),
             ("S", 1, 1, 5),
@@ -81,7 +81,7 @@ class Ledger:
     """Who waits, who has met; makes steps of it."""
 
     scene: Scene
-    known: dict[str, Arrival] = field(default_factory=dict)
+    known: dict[str, SceneArrival] = field(default_factory=dict)
 
     def step(self, text: str, places: Sequence[Place], met: Sequence[tuple[str, str]] = ()) -> Step:
         """Return a step; pairs are given as (R, S)."""
@@ -93,7 +93,7 @@ class Ledger:
         return [name for name in names if now - self.known[name].time >= self.scene.window]
 
 
-def pair_of(arrival: Arrival, other: str) -> tuple[str, str]:
+def pair_of(arrival: SceneArrival, other: str) -> tuple[str, str]:
     """Return an arrival and a tuple of the other stream as (R, S)."""
     return (arrival.name, other) if arrival.stream == "R" else (other, arrival.name)
 

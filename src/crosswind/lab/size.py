@@ -12,7 +12,7 @@ import math
 import time
 from dataclasses import dataclass
 
-from crosswind.bench.live import LiveJoin
+from crosswind.bench.live import DrivenJoin
 from crosswind.engine.join import Join
 from crosswind.engine.session import open as open_join
 from crosswind.engine.session import plan_for
@@ -251,7 +251,7 @@ def check_size(workload: Uniform, sample: Sample, seconds: float, tuples_max: in
     found = []
     for share in (0.1, 0.3, 1.0):
         some = dataclasses.replace(workload, rate=max(1, round(greatest * share)))
-        live = LiveJoin(some, "auto", _BATCH)
+        live = DrivenJoin(some, "auto", _BATCH)
         driver = _Driver(live.join, some, live.next)
         driver.go(_BATCH, 4)
         taken = driver.go(_BATCH, 10_000, seconds)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from crosswind.errors import InputError
-from crosswind.lab.fpga.join import Arrivals, Settings
+from crosswind.lab.fpga.join import ChipArrivals, Settings
 from crosswind.lab.fpga.trace import trace
 from crosswind.lab.row_steps import play_handshake, play_messages, play_missed
 from crosswind.lab.scene import SCENE, Ledger, Place, Scene, Step, listed, pair_of, qualified
@@ -192,7 +192,7 @@ def told(strategy: str, scene: Scene = SCENE, workers: int | None = None) -> Ite
     if strategy == _CHIP:
         yield "Handshake Join as a circuit, clock by clock"
         keys = np.array([arrival.value for arrival in scene.arrivals if arrival.stream == "R"][:3])
-        yield from trace(Arrivals.both(keys, keys[::-1].copy()), Settings(workers or 2, 2), flush=True)
+        yield from trace(ChipArrivals.both(keys, keys[::-1].copy()), Settings(workers or 2, 2), flush=True)
         return
     steps = steps_of(strategy, scene, workers)
     yield {**STRATEGIES, **FAULTY}[strategy][2]

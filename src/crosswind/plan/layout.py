@@ -36,7 +36,7 @@ from crosswind.query.format import format_expr
 from crosswind.query.tree import Column, Expr, Rows
 from crosswind.query.types import UNITS_PER_SECOND, Kind
 
-__all__ = ["LAYOUTS", "PLENTY", "Layout", "choose_layout", "describe_layout"]
+__all__ = ["LAYOUTS", "PLENTY", "CellLayout", "choose_layout", "describe_layout"]
 
 LAYOUTS = ("auto", "hash", "range", "grid")
 PLENTY = 16
@@ -48,7 +48,7 @@ _ROUTING = 1
 
 
 @dataclass(frozen=True)
-class Layout:
+class CellLayout:
     """Where tuples go.
 
     ``owner`` is the unit whose tuples are never copied and ``dimension`` the box column of its
@@ -89,7 +89,7 @@ class Layout:
             case _:
                 return 1.0
 
-    def with_hot(self, hot: Sequence[int], cores: int, preserved: Sequence[int] = ()) -> Layout:
+    def with_hot(self, hot: Sequence[int], cores: int, preserved: Sequence[int] = ()) -> CellLayout:
         """Return this layout with grids of about ``cores`` cells for the ranges or hashes in ``hot``.
 
         Tuples of ``preserved`` units are not copied there; if both are, there are no such grids.
@@ -110,7 +110,7 @@ def choose_layout(
     cores: int = 1,
     rates: Sequence[float] | None = None,
     plenty: bool = False,
-) -> Layout:
+) -> CellLayout:
     """Return the layout of a join.
 
     Parameters
@@ -134,7 +134,7 @@ def choose_layout(
     count = cells or cores
     if any(isinstance(stream.window, Rows) for entry in plan.queries for stream in entry.query.streams):
         reason = "a ROWS window counts the tuples of the whole stream, so they stay together"
-        return Layout("grid", 1, reason, sides=(1,) * units)
+        return CellLayout("grid", 1, reason, sides=(1,) * units)
     many = max(PLENTY, cores) if plenty and cells is None else count
     found = None if shape is not None or asked == "grid" else _by_value(plan, asked, many)
     if found is not None:
@@ -145,23 +145,23 @@ def choose_layout(
         weights = [w for w, free in zip(_weights(plan, rates or (1.0,) * units), divided, strict=True) if free]
         some = iter(best_sides(count, weights) if weights else ())
         sides = tuple(next(some) if free else 1 for free in divided)
-        return Layout("grid", math.prod(sides), why, sides=sides)
+        return CellLayout("grid", math.prod(sides), why, sides=sides)
     if shape is not None:
-        return Layout("grid", math.prod(shape), "asked for", sides=shape)
+        return CellLayout("grid", math.prod(shape), "asked for", sides=shape)
     sides = best_sides(count, _weights(plan, rates or (1.0,) * units))
     reason = "asked for" if asked == "grid" else f"no {_missing(asked)} to route by, so every pair is equally likely"
-    return Layout("grid", math.prod(sides), reason, sides=sides)
+    return CellLayout("grid", math.prod(sides), reason, sides=sides)
 
 
-def _by_value(plan: Plan, asked: str, count: int) -> Layout | None:
+def _by_value(plan: Plan, asked: str, count: int) -> CellLayout | None:
     """Return a layout by hash or by ranges, or None: there is nothing to route by."""
     if not plan.is_pair:
         keys = _common_key(plan) if asked in ("auto", "hash") else ()
-        return Layout("hash", count, "equal keys meet in one cell; nothing is copied", keys=keys) if keys else None
+        return CellLayout("hash", count, "equal keys meet in one cell; nothing is copied", keys=keys) if keys else None
     if asked in ("auto", "hash"):
         for owner, access in enumerate(plan.accesses):
             if any(dimension.equality for dimension in access.dimensions):
-                return Layout("hash", count, "equal keys meet in one cell; nothing is copied", owner)
+                return CellLayout("hash", count, "equal keys meet in one cell; nothing is copied", owner)
     return _range(plan, count, forced=asked == "range") if asked in ("auto", "range") else None
 
 
@@ -232,7 +232,7 @@ def _shape(asked: Any, cells: int | None, units: int) -> tuple[int, ...] | None:
     return tuple(asked)
 
 
-def _range(plan: Plan, cells: int, *, forced: bool) -> Layout | None:
+def _range(plan: Plan, cells: int, *, forced: bool) -> CellLayout | None:
     """Return a layout by ranges of the best band column, or None; a preserved stream must be the owner."""
     preserved = plan.queries[0].query.preserved
     owners = [(unit, access) for unit, access in enumerate(plan.accesses) if set(preserved) <= {unit}]
@@ -244,13 +244,13 @@ def _range(plan: Plan, cells: int, *, forced: bool) -> Layout | None:
             name = format_expr(dimension.expr, tuple(unit.stream for unit in plan.units))
             step = float(width) * _RANGE_WIDTHS or 1.0
             reason = f"ranges of {name}, {_RANGE_WIDTHS} band widths ({step:g}) each, are dealt out to the cells"
-            return Layout("range", cells, reason, owner, d, step)
+            return CellLayout("range", cells, reason, owner, d, step)
     if forced:
         for owner, access in owners:
             for d, dimension in enumerate(access.dimensions):
                 if not dimension.hashed:
                     name = format_expr(dimension.expr, tuple(unit.stream for unit in plan.units))
-                    return Layout("range", cells, f"asked for; the band on {name} has no constant width", owner, d)
+                    return CellLayout("range", cells, f"asked for; the band on {name} has no constant width", owner, d)
     return None
 
 
@@ -283,7 +283,7 @@ def _weights(plan: Plan, rates: Sequence[float]) -> tuple[float, ...]:
     return weights_of(rates, [rate * max(limit, 1) for rate, limit in zip(rates, limits, strict=True)])
 
 
-def describe_layout(layout: Layout, plan: Plan) -> list[str]:
+def describe_layout(layout: CellLayout, plan: Plan) -> list[str]:
     """Return the layout as lines for people."""
     names = [unit.stream.alias for unit in plan.units]
     shape = f" ({' x '.join(map(str, layout.sides))})" if layout.kind == "grid" else ""

@@ -18,7 +18,7 @@ __all__ = ["project"]
 
 
 @dataclass(frozen=True)
-class _Item:
+class _ShownItem:
     """A column of the result before clashes of names are settled.
 
     ``fallback`` is the qualified name it takes if ``name`` is not unique.
@@ -51,7 +51,7 @@ def project(nodes: Sequence[exp.Expr], checker: Checker) -> tuple[Output, ...]:
     return tuple(_output(name, item.expr, scope) for name, item in zip(names, items, strict=True))
 
 
-def _items(node: exp.Expr, checker: Checker) -> Iterator[_Item]:
+def _items(node: exp.Expr, checker: Checker) -> Iterator[_ShownItem]:
     scope = checker.scope
     if isinstance(node, exp.Star):
         yield from _star(node, range(scope.shown), scope)
@@ -61,18 +61,18 @@ def _items(node: exp.Expr, checker: Checker) -> Iterator[_Item]:
         return
     if isinstance(node, exp.Alias):
         name = str(node.args["alias"].name)
-        yield _Item(name, name, checker.expr(node.this))
+        yield _ShownItem(name, name, checker.expr(node.this))
         return
     expr = checker.expr(node)
     if isinstance(expr, Column) and isinstance(node, exp.Column):
-        yield _Item(expr.name, f"{scope.streams[expr.role].alias}_{expr.name}", expr)
+        yield _ShownItem(expr.name, f"{scope.streams[expr.role].alias}_{expr.name}", expr)
         return
     start, end = place_of(node)
     text = " ".join(scope.sql[start:end].split()) if start >= 0 else "value"
-    yield _Item(text, text, expr)
+    yield _ShownItem(text, text, expr)
 
 
-def _star(node: exp.Star, roles: Sequence[int], scope: Scope) -> Iterator[_Item]:
+def _star(node: exp.Star, roles: Sequence[int], scope: Scope) -> Iterator[_ShownItem]:
     if any(node.args.values()):
         raise UnsupportedError(
             "'*' with EXCEPT, REPLACE or RENAME is not supported. List the columns.", scope.sql, *place_of(node)
@@ -82,7 +82,7 @@ def _star(node: exp.Star, roles: Sequence[int], scope: Scope) -> Iterator[_Item]
         stream = scope.streams[role]
         for column in stream.schema.names:
             name = f"{stream.alias}_{column}"
-            yield _Item(name, name, scope.column_of(role, Name(column, start, end)))
+            yield _ShownItem(name, name, scope.column_of(role, Name(column, start, end)))
 
 
 def _output(name: str, expr: Expr, scope: Scope) -> Output:

@@ -26,7 +26,7 @@ from crosswind.spark.spec import JoinSpec, by_query
 from crosswind.spark.state import BlockEntry, CellState, Manifest, Store, compaction, no_order
 from crosswind.window.vector import take_rows
 
-__all__ = ["Adopted", "Arrival", "Cell", "Found", "Report"]
+__all__ = ["Adopted", "Cell", "CellInput", "Found", "Report"]
 
 Found = tuple[str, pa.Table]
 """Results, and the name of their query (with one query: nothing)."""
@@ -38,7 +38,7 @@ _LESSON = 256
 
 
 @dataclass(frozen=True)
-class Arrival:
+class CellInput:
     """A block of tuples of ``unit``; ``primary``: they are counted here (copies are not)."""
 
     unit: int
@@ -116,7 +116,7 @@ class Cell:
         self.timer: int | None = None
         """The watermark, in milliseconds, at which to call again even if nothing comes (None: as asked before)."""
 
-    def process(self, arrivals: Sequence[Arrival], milliseconds: int, report: Report) -> Iterator[Found]:
+    def process(self, arrivals: Sequence[CellInput], milliseconds: int, report: Report) -> Iterator[Found]:
         """Join ``arrivals`` under the watermark of the join, and bring the state up to date.
 
         Yields results with the name of their query (with many queries). The state changes only
@@ -291,7 +291,7 @@ class Cell:
             return watermark
         return INT64_MIN if manifest.watermark is None else manifest.watermark + 1
 
-    def _judge(self, arrivals: Sequence[Arrival], front: int, report: Report) -> list[_Taken]:
+    def _judge(self, arrivals: Sequence[CellInput], front: int, report: Report) -> list[_Taken]:
         """Drop and count what is late: Spark's watermark stands where it stood before the micro-batch."""
         taken = [_Taken() for _ in self._spec.plan.units]
         whole = self._spec.late is not None

@@ -16,7 +16,7 @@ import pyarrow as pa
 from crosswind.engine.session import parse_queries
 from crosswind.errors import SnapshotError
 from crosswind.plan.compile import Plan
-from crosswind.plan.layout import Layout, choose_layout
+from crosswind.plan.layout import CellLayout, choose_layout
 from crosswind.spark.event_time import EventTime, event_time_of
 from crosswind.spark.spec import JoinSpec, unit_plan
 
@@ -84,7 +84,7 @@ class Definition:
 
 
 def spec_of(
-    definition: Definition, plan: Plan, sources: tuple[str, ...], layout: Layout
+    definition: Definition, plan: Plan, sources: tuple[str, ...], layout: CellLayout
 ) -> tuple[JoinSpec, EventTime | None]:
     """Return the join of ``plan``, without lateness, and the column of its result that carries event time."""
     fixed = [source for source, delay in definition.delays.items() if delay is not None]

@@ -13,7 +13,7 @@ from pyarrow import fs as files
 
 from crosswind.errors import InputError, SnapshotError
 
-__all__ = ["CheckpointFolder", "Draft"]
+__all__ = ["CheckpointFolder", "FolderDraft"]
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _VERSION = "v1"
@@ -142,7 +142,7 @@ class CheckpointFolder:
             raise self._damaged(name, " ".join(str(error).split())) from None
 
 
-class Draft:
+class FolderDraft:
     """A new checkpoint in the making: it has its name only when all of it is there.
 
     Parameters
@@ -178,7 +178,7 @@ class Draft:
             raise InputError(f"to={self.path!r} is in another file system than the checkpoint {self._source.path}.")
         return str(root)
 
-    def __enter__(self) -> Draft:
+    def __enter__(self) -> FolderDraft:
         if not self._is_missing(self._part):
             raise InputError(
                 f"{self._part} is there: another rescale is at work, or one was interrupted. If none is, delete it."

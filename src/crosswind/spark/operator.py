@@ -13,7 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from crosswind.errors import SnapshotError, SparkError
 from crosswind.io.blocks import BLOCK_BYTES, concat_batches, read_block, rows_within, write_block
 from crosswind.spark.cache import CACHE
-from crosswind.spark.cell import Arrival, Cell, Found, Report
+from crosswind.spark.cell import Cell, CellInput, Found, Report
 from crosswind.spark.dropped import NO_TIME, Dropped
 from crosswind.spark.spec import JoinSpec
 
@@ -104,7 +104,7 @@ class CellProcessor(StatefulProcessor):
                 if block is not None and without_time:
                     yield from _dropped_rows(int(key[0]), Dropped(int(unit), NO_TIME, read_block(block)))
                 elif block is not None:
-                    arrivals.append(Arrival(int(unit), bool(primary), read_block(block)))
+                    arrivals.append(CellInput(int(unit), bool(primary), read_block(block)))
         yield from self._process(int(key[0]), arrivals, rejected, report, timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
@@ -115,7 +115,7 @@ class CellProcessor(StatefulProcessor):
         """Nothing to release: joins stay in the cache of the process."""
 
     def _process(
-        self, key: int, arrivals: list[Arrival], rejected: int, counted: Report | None, timer_values: TimerValues
+        self, key: int, arrivals: list[CellInput], rejected: int, counted: Report | None, timer_values: TimerValues
     ) -> Iterator[pd.DataFrame]:
         """Run one cell; ``counted`` is what came for it (None: a timer, and the cell may have reported already)."""
         report = counted or Report()

@@ -17,7 +17,7 @@ from crosswind.spark.change import check_change, gaps_of
 from crosswind.spark.checkpoint import Checkpoint, JoinContent, checkpoint, reading, session_of, state_frame, unreadable
 from crosswind.spark.definition import Definition
 from crosswind.spark.failure import error_of
-from crosswind.spark.folder import CheckpointFolder, Draft
+from crosswind.spark.folder import CheckpointFolder, FolderDraft
 from crosswind.spark.partition import cell_keys
 from crosswind.spark.reroute import MANIFEST, MOVED, Reroute, watermark_after
 from crosswind.spark.schema import arrow_schema
@@ -97,7 +97,7 @@ def rescale(
     before = checkpoint(path, spark=session)
     _check_stopped(session, folder)
     check_stateful(session, partitions or before.partitions)
-    draft = Draft(folder, to)
+    draft = FolderDraft(folder, to)
     count = before.partitions if partitions is None else partitions
     if is_other:
         join = _chosen(before, operator)
@@ -223,7 +223,7 @@ def _reroute(
     join: JoinContent,
     old: JoinSpec,
     new: JoinSpec,
-    draft: Draft,
+    draft: FolderDraft,
     partitions: int,
 ) -> None:
     """Write a checkpoint in which the tuples of ``join`` wait in the cells of ``new``."""
@@ -244,7 +244,7 @@ def _reroute(
     draft.set_partitions(before.batch, partitions)
 
 
-def _repartition(spark: Any, folder: CheckpointFolder, before: Checkpoint, partitions: int, draft: Draft) -> None:
+def _repartition(spark: Any, folder: CheckpointFolder, before: Checkpoint, partitions: int, draft: FolderDraft) -> None:
     """Divide the state into ``partitions``, by Spark's own tool where there is one and all is committed."""
     tool = getattr(spark, "_streamingCheckpointManager", None)
     if tool is None or before.unfinished:
@@ -256,7 +256,7 @@ def _repartition(spark: Any, folder: CheckpointFolder, before: Checkpoint, parti
     draft.fold(before.batch, partitions)
 
 
-def _copy_cells(spark: Any, folder: CheckpointFolder, before: Checkpoint, partitions: int, draft: Draft) -> None:
+def _copy_cells(spark: Any, folder: CheckpointFolder, before: Checkpoint, partitions: int, draft: FolderDraft) -> None:
     """Write a checkpoint in which all cells have the state that they had, in other partitions."""
     if before.others:
         raise UnsupportedError(
@@ -274,7 +274,7 @@ def _copy_cells(spark: Any, folder: CheckpointFolder, before: Checkpoint, partit
 
 
 def _write_state(
-    spark: Any, folder: CheckpointFolder, rows: Any, processor: AdoptProcessor, draft: Draft, partitions: int
+    spark: Any, folder: CheckpointFolder, rows: Any, processor: AdoptProcessor, draft: FolderDraft, partitions: int
 ) -> str:
     conf = folder.offsets(folder.committed())[0].get("conf", {})
     try:

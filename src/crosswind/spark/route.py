@@ -22,7 +22,7 @@ from crosswind.io.arrow import carried_vector, column_of, leaf_vector, read_colu
 from crosswind.kernel.compiled.arrange import hash_keys, hash_texts, hash_wides
 from crosswind.plan.compile import Plan
 from crosswind.plan.keys import value_of
-from crosswind.plan.layout import Layout
+from crosswind.plan.layout import CellLayout
 from crosswind.plan.physical import Storage
 from crosswind.query.tree import Rows
 from crosswind.window.block import Block
@@ -93,13 +93,13 @@ class Router:
         Two units, each with a stream name of its own.
     unit : int
         The unit whose tuples are routed.
-    layout : Layout
+    layout : CellLayout
         Which cells there are.
     whole : bool
         Whether tuples travel with all their columns, and not only with those that the join needs.
     """
 
-    def __init__(self, plan: Plan, unit: int, layout: Layout, *, whole: bool = False) -> None:
+    def __init__(self, plan: Plan, unit: int, layout: CellLayout, *, whole: bool = False) -> None:
         self._unit, self._layout = unit, layout
         self._stream = plan.units[unit].stream
         self._factor = plan.axis.factors[unit]

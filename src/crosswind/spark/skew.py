@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from crosswind.plan.compile import Plan
-from crosswind.plan.layout import Layout
+from crosswind.plan.layout import CellLayout
 from crosswind.spark.route import Router
 
 __all__ = ["SAMPLE_ROWS", "with_hot_places"]
@@ -18,14 +18,14 @@ SAMPLE_ROWS = 20_000
 _HOT_MAX = 16
 
 
-def with_hot_places(plan: Plan, layout: Layout, samples: Mapping[int, pa.Table], cores: int) -> Layout:
+def with_hot_places(plan: Plan, layout: CellLayout, samples: Mapping[int, pa.Table], cores: int) -> CellLayout:
     """Return ``layout`` with a grid of cells for every key or range that would fill half a cell alone.
 
     Parameters
     ----------
     plan : Plan
         Two units.
-    layout : Layout
+    layout : CellLayout
         By hash or range; others spread tuples evenly anyway.
     samples : mapping of int to Table
         Some tuples of a unit.

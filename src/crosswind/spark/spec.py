@@ -14,7 +14,7 @@ import pyarrow as pa
 from crosswind.errors import InputError
 from crosswind.plan.axis import INT64_MIN
 from crosswind.plan.compile import Plan, compile_plan
-from crosswind.plan.layout import Layout
+from crosswind.plan.layout import CellLayout
 from crosswind.query.tree import Query
 
 __all__ = ["QUERY", "JoinSpec", "by_query", "result_schema", "unit_plan", "widen"]
@@ -39,7 +39,7 @@ class JoinSpec:
     """
 
     plan: Plan
-    layout: Layout
+    layout: CellLayout
     sources: tuple[str, ...]
     lateness: tuple[int, ...]
     index: str

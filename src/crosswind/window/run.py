@@ -71,7 +71,7 @@ class Run:
         self.arrangement = arrangement
         if places is None:
             places = np.arange(len(block), dtype=np.int64)
-        memory = _Memory(_bytes_of(block) + (0 if arrangement is None else arrangement.directory.nbytes))
+        memory = _RunMemory(_bytes_of(block) + (0 if arrangement is None else arrangement.directory.nbytes))
         if arrangement is not None:
             directory = memory.take(arrangement.directory, np.arange(len(arrangement.directory)))
             self.arrangement = replace(arrangement, directory=directory)
@@ -125,7 +125,7 @@ class Run:
         return self.times.nbytes + self.numbers.nbytes + columns + directory
 
 
-class _Memory:
+class _RunMemory:
     """One piece of memory for all fixed columns of a run.
 
     A large piece gets large pages from the system, which probes that jump about in it

@@ -22,7 +22,7 @@ from crosswind.window.block import Block
 from crosswind.window.join_window import Residents
 from crosswind.window.vector import Layout, address, all_valid
 
-__all__ = ["RESULTS_ROOM", "All", "Emit", "MemberSource", "Op", "Output", "Product", "Search", "Start"]
+__all__ = ["RESULTS_ROOM", "All", "Emit", "MemberSource", "Op", "Product", "ResultTable", "Search", "Start"]
 
 _Ints = npt.NDArray[np.int64]
 
@@ -91,7 +91,7 @@ class MemberSource:
         return first, first + step, first + 2 * step
 
 
-class Output:
+class ResultTable:
     """What a query has found: for each of its units two rows, basic windows and places in them."""
 
     def __init__(self, units: tuple[int, ...]) -> None:
@@ -264,7 +264,7 @@ class Product(Op):
 class Emit(Op):
     """Complete combinations of a query, written down."""
 
-    def __init__(self, entry: Op, bits: int, output: Output) -> None:
+    def __init__(self, entry: Op, bits: int, output: ResultTable) -> None:
         super().__init__(EMIT, entry.units, entry.sources, entry.room)
         self._places = np.zeros(2 * len(entry.units), dtype=np.int64)
         self._places[::2] = [output.units.index(unit) for unit in entry.units]

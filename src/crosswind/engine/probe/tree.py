@@ -14,7 +14,7 @@ from crosswind.engine.parallel.policy import FirstWindow
 from crosswind.engine.probe.bounds import ReleaseBounds
 from crosswind.engine.probe.cached_pairs import CachedPairs, KeepPairs, ReadPairs
 from crosswind.engine.probe.index import SAMPLE, SEE_EVERY
-from crosswind.engine.probe.operators import All, Emit, MemberSource, Op, Output, Product, Search, Start
+from crosswind.engine.probe.operators import All, Emit, MemberSource, Op, Product, ResultTable, Search, Start
 from crosswind.engine.probe.step import ProbeStep
 from crosswind.kernel.compiled.follow import follow
 from crosswind.kernel.records import FOLLOW_FAULTED, FOLLOW_FULL, FOLLOW_SHORT
@@ -54,7 +54,7 @@ class Findings:
     """What one query has found since rows were last made: where the members of its results are."""
 
     def __init__(self, units: tuple[int, ...]) -> None:
-        self.output = Output(units)
+        self.output = ResultTable(units)
         self.parts: list[Part] = []
         self.count = 0
         self.total = 0

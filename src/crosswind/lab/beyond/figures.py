@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from typing import Any
 
-from crosswind.bench.live import LiveJoin
+from crosswind.bench.live import DrivenJoin
 from crosswind.bench.others import race
 from crosswind.bench.record import Measurement
 from crosswind.lab.figure import Figure, Series
@@ -17,13 +17,13 @@ from crosswind.lab.size import Checked, Sample, check_size, take_sample
 from crosswind.lab.streams import PAPERS_SCHEMAS, Uniform, schemas_with_time
 from crosswind.lab.verdict import compare
 
-__all__ = ["EXPERIMENTS", "Calculated", "Costs", "Raced", "calculator", "engines", "index_and_scan"]
+__all__ = ["EXPERIMENTS", "BeyondCosts", "Calculated", "Raced", "calculator", "engines", "index_and_scan"]
 
 _RATE = 1_000
 
 
 @dataclass(frozen=True)
-class Costs:
+class BeyondCosts:
     """Microseconds per tuple by window in seconds, with a scan and with an index."""
 
     rate: int
@@ -31,7 +31,7 @@ class Costs:
     index: dict[int, float]
 
 
-def measure_costs(setting: Setting) -> Costs:
+def measure_costs(setting: Setting) -> BeyondCosts:
     """Drive full windows with and without an index."""
     windows: tuple[int, ...] = (10, 60, 300) if setting.quick else (10, 60, 300, 900, 1_800)
     windows = (setting.window,) if setting.window else windows
@@ -40,13 +40,13 @@ def measure_costs(setting: Setting) -> Costs:
     taken: dict[str, dict[int, float]] = {"scan": {}, "auto": {}}
     for window_s in windows:
         for index, found in taken.items():
-            live = LiveJoin(Loaded(rate, window_s * 1_000_000, seed=setting.seed), index, 1_000)
+            live = DrivenJoin(Loaded(rate, window_s * 1_000_000, seed=setting.seed), index, 1_000)
             found[window_s] = ns_a_tuple(live, 1_000, seconds, rounds) / 1e3
             live.close()
-    return Costs(rate, taken["scan"], taken["auto"])
+    return BeyondCosts(rate, taken["scan"], taken["auto"])
 
 
-def index_and_scan(found: Costs) -> Figure:
+def index_and_scan(found: BeyondCosts) -> Figure:
     """Draw what a tuple costs by window length, with and without an index."""
     places = tuple(map(float, found.scan))
     longest, shortest = max(found.scan), min(found.scan)

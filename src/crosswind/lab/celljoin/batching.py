@@ -20,7 +20,7 @@ from crosswind.lab.verdict import compare
 
 __all__ = [
     "Adapted",
-    "Delays",
+    "BatchDelays",
     "figure_adaptation",
     "figure_batching",
     "measure_adaptation",
@@ -44,7 +44,7 @@ _LOADS = (0.02, 0.1, 0.3, 0.6, 0.9)
 
 
 @dataclass(frozen=True)
-class Delays:
+class BatchDelays:
     """Mean milliseconds from a tuple's arrival to the end of its push, by policy and by load."""
 
     delays_ms: dict[str, dict[float, float]]
@@ -73,11 +73,11 @@ def play_backlog(rate: float, limit: int, block: int, costs: Costs, window: floa
     return total / len(arrivals)
 
 
-def measure_batching(setting: Setting) -> Delays:
+def measure_batching(setting: Setting) -> BatchDelays:
     """Play streams of several rates to each policy."""
     costs, tuples = measure_costs("cell", BANDS), 200 if setting.quick else 1_500
     full = 1e9 / (2 * (costs.tuple_ns + _WINDOW * costs.pair_ns))
-    return Delays(
+    return BatchDelays(
         {
             name: {load: 1e3 * play_backlog(load * full, limit, block, costs, _WINDOW, tuples) for load in _LOADS}
             for name, (limit, block) in _POLICIES.items()
@@ -85,7 +85,7 @@ def measure_batching(setting: Setting) -> Delays:
     )
 
 
-def figure_batching(found: Delays) -> Figure:
+def figure_batching(found: BatchDelays) -> Figure:
     """Draw the delay by load and policy."""
     whatever, single, many = (found.delays_ms[name] for name in _POLICIES)
     low, high = min(whatever), max(whatever)

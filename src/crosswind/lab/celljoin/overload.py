@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from crosswind.bench.live import LiveJoin
+from crosswind.bench.live import DrivenJoin
 from crosswind.lab.loads import Loaded
 
 __all__ = ["play_overload"]
@@ -19,7 +19,7 @@ def play_overload(rate: int, window_s: float) -> float:
     """Return the share of tuples that a join takes of streams of ``rate``, once its windows have turned over."""
     workload = Loaded(rate, round(window_s * 1e6))
     buffer = max(1, round(rate * _BUFFER_S))
-    live = LiveJoin(workload, "scan", buffer, engine="kang")
+    live = DrivenJoin(workload, "scan", buffer, engine="kang")
     first, taken, due = live.next, 0, 0
     began = time.perf_counter()
     now = counted_from = 0.0

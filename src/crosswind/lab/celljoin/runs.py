@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from crosswind.bench.live import LiveJoin
+from crosswind.bench.live import DrivenJoin
 from crosswind.bench.rate import attempt
 from crosswind.bench.steps import measure_constants
 from crosswind.engine.probe.engine import ProbeEngine
@@ -149,7 +149,7 @@ def _overload_share(quick: bool) -> tuple[float, float]:
     pair_ns, _ = scan_costs(BANDS)
     rate = (1e9 / (2 * window_s * pair_ns)) ** 0.5
     workload = Loaded(round(rate), round(window_s * 1e6))
-    live = LiveJoin(workload, "scan", workload.rate // 50, engine="kang")
+    live = DrivenJoin(workload, "scan", workload.rate // 50, engine="kang")
     stretch = live.drive(seconds=0.5)
     live.close()
     utilisation = 2 * rate * stretch.seconds / stretch.tuples
@@ -216,8 +216,8 @@ def measure_batches(setting: Setting) -> Batches:
     return Batches(rate, workers, times)
 
 
-def _cell(workload: Loaded, batch: int, **options: Any) -> LiveJoin:
-    live = LiveJoin(workload, "scan", batch, engine="cell", **options)
+def _cell(workload: Loaded, batch: int, **options: Any) -> DrivenJoin:
+    live = DrivenJoin(workload, "scan", batch, engine="cell", **options)
     strategy = live.join._strategy
     if isinstance(strategy, ProbeEngine) and strategy.pool is not None:
         strategy.pool.share_all()
@@ -243,7 +243,7 @@ def measure_sizes(setting: Setting) -> Sizes:
         workload = Loaded(rate, window_s * 1_000_000, seed=setting.seed)
         found = []
         for size in SIZES:
-            live = LiveJoin(workload, "scan", 128, engine="cell", workers=1, basic_window=size)
+            live = DrivenJoin(workload, "scan", 128, engine="cell", workers=1, basic_window=size)
             found.append(ns_a_tuple(live, 128, seconds, rounds) / 1e3)
             live.close()
         times[window_s] = tuple(found)

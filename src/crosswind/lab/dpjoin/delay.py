@@ -19,7 +19,7 @@ from crosswind.plan.grid import Load, choose_sides, mean_pairs
 
 __all__ = [
     "Delays",
-    "Rows",
+    "LongRows",
     "figure_6_handshake",
     "figure_6a",
     "figure_6b",
@@ -192,7 +192,7 @@ def figure_6a(found: Delays) -> Figure:
 
 
 @dataclass(frozen=True)
-class Rows:
+class LongRows:
     """How late results of a row of workers come, in windows: measured by workers, and by T / 4 (1 - 1 / N).
 
     ``grid_ms`` is what a grid takes until results are handed over, with two workers.
@@ -204,11 +204,11 @@ class Rows:
     grid_ms: Late
 
 
-def measure_rows(setting: Setting) -> Rows:
+def measure_rows(setting: Setting) -> LongRows:
     """Drive rows of workers by the clock of the streams, and a grid in real time."""
     window_s, rate = setting.window or (20 if setting.quick else 60), setting.rate or (500 if setting.quick else 1_000)
     workers = setting.workers or (1, 2, 4)
-    return Rows(
+    return LongRows(
         window_s,
         {n: row_lateness(n, window_s, rate, setting.seed) for n in workers},
         {n: model_row_latency_s(1.0, n) for n in sorted({*workers, 1, 2, 4, 8, 16, 32})},
@@ -216,7 +216,7 @@ def measure_rows(setting: Setting) -> Rows:
     )
 
 
-def figure_6_handshake(found: Rows) -> Figure:
+def figure_6_handshake(found: LongRows) -> Figure:
     """Draw how late the results of a row of workers come."""
     theirs, spread = published.HANDSHAKE_LATENCY_S, published.DEVIATION
     errors = {n: found.model[n] - late.mean for n, late in found.real.items()}

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from crosswind.bench.latency import drive_live
-from crosswind.bench.live import LiveJoin
+from crosswind.bench.live import DrivenJoin
 from crosswind.bench.rate import attempt
 from crosswind.engine.join import Join
 from crosswind.engine.session import open as open_join
@@ -33,7 +33,7 @@ def load_of(rates: tuple[float, float], windows_s: tuple[float, float]) -> Load:
 
 def output_per_s(rate: int, window_s: int, seconds: float, **options: Any) -> float:
     """Return the results/s of a join that always has more to do, with windows that are full at ``rate``."""
-    live = LiveJoin(Loaded(rate, window_s * 1_000_000), "scan", BATCH, **options)
+    live = DrivenJoin(Loaded(rate, window_s * 1_000_000), "scan", BATCH, **options)
     stretches = [live.drive(seconds=seconds) for _ in range(3)]
     live.close()
     # Results are few and random; the pairs behind them are not.

@@ -15,7 +15,7 @@ from crosswind.engine.parallel.pool import ALONE
 from crosswind.lab.costs import Costs
 from crosswind.plan.grid import Load
 
-__all__ = ["BATCH", "Layout", "Outcome", "called", "layouts_of", "pushed_pairs_per_s", "streamed"]
+__all__ = ["BATCH", "Layout", "SimulatedRun", "called", "layouts_of", "pushed_pairs_per_s", "streamed"]
 
 Layout = tuple[int, int]
 
@@ -27,7 +27,7 @@ _JUST = 1e-6
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulatedRun:
     """What a simulation shows.
 
     Parameters
@@ -54,7 +54,7 @@ def layouts_of(workers: int) -> dict[str, Layout | None]:
     return {"square": square, "rectangular": between[-1] if between else None, "linear": (1, workers)}
 
 
-def streamed(layout: Layout, load: Load, costs: Costs, tuples: int = 1_500) -> Outcome:
+def streamed(layout: Layout, load: Load, costs: Costs, tuples: int = 1_500) -> SimulatedRun:
     """Play ``tuples`` of each stream, at their rates, to workers that serve both streams at once, as in the paper."""
     m, n = layout
     arrivals = sorted(
@@ -89,10 +89,10 @@ def streamed(layout: Layout, load: Load, costs: Costs, tuples: int = 1_500) -> O
     late = sum(done[key] - due for key, due in dues.items()) / len(dues)
     # In the long run the busiest worker decides, not when the last one is done.
     span = max(max(busy.values()), caller_busy, arrivals[-1][0] * len(dues) / (len(dues) - 1))
-    return Outcome(found / pairs, late, pairs / span)
+    return SimulatedRun(found / pairs, late, pairs / span)
 
 
-def called(layout: Layout, load: Load, costs: Costs, tuples: int = 1_500) -> Outcome:
+def called(layout: Layout, load: Load, costs: Costs, tuples: int = 1_500) -> SimulatedRun:
     """Play the streams to this engine: whatever is due of a stream is pushed, and a push returns when it is done."""
     m, n = layout
     shifts = (0.0, 0.5)
@@ -111,7 +111,7 @@ def called(layout: Layout, load: Load, costs: Costs, tuples: int = 1_500) -> Out
         taken[unit] += batch
         pairs += batch * window
         unit = 1 - unit
-    return Outcome(late / sum(counts), late / sum(counts), pairs / now)
+    return SimulatedRun(late / sum(counts), late / sum(counts), pairs / now)
 
 
 def pushed_pairs_per_s(layout: Layout, load: Load, costs: Costs, batch: int = BATCH) -> float:

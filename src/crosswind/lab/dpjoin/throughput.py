@@ -17,7 +17,7 @@ from crosswind.lab.verdict import compare
 
 __all__ = [
     "Outputs",
-    "Sustained",
+    "SustainedRates",
     "figure_4",
     "figure_5a",
     "figure_5b",
@@ -279,7 +279,7 @@ def figure_5a(found: Outputs) -> Figure:
 
 
 @dataclass(frozen=True)
-class Sustained:
+class SustainedRates:
     """Sustained tuples/s of each stream by window and workers; ``real`` may lack a window."""
 
     real: dict[int, dict[int, float]]
@@ -292,11 +292,11 @@ class Sustained:
         return [self.grid[w][n] / rate - 1 for w, points in self.real.items() for n, rate in points.items()]
 
 
-def measure_sustained(setting: Setting) -> Sustained:
+def measure_sustained(setting: Setting) -> SustainedRates:
     """Find the rate that the grid sustains, and simulate grid and row."""
     costs, row = measure_costs("grid", BANDS), measure_costs("handshake", BANDS)
     windows = (setting.window,) if setting.window else (300, 900)
-    return Sustained(
+    return SustainedRates(
         {
             w: {
                 n: sustained(w, _grid_rate(n, w, costs), setting.quick, engine="grid", layout=layout)
@@ -310,7 +310,7 @@ def measure_sustained(setting: Setting) -> Sustained:
     )
 
 
-def figure_5b(found: Sustained) -> Figure:
+def figure_5b(found: SustainedRates) -> Figure:
     """Draw the sustained input rate by workers."""
     series = []
     for w in found.grid:

@@ -15,7 +15,7 @@ from crosswind.lab.fpga.runs import (
     NESTED,
     NESTED_SHORT,
     SHORT,
-    Admission,
+    AdmissionRun,
     Buffers,
     Clocks,
     Cores,
@@ -45,7 +45,7 @@ def _lines(x: tuple[float, ...], values: dict[str, tuple[float, ...]]) -> tuple[
     return tuple(Series(name, x, y, "simulated") for name, y in values.items())
 
 
-def _chip(found: Sweep | Admission) -> str:
+def _chip(found: Sweep | AdmissionRun) -> str:
     return f"{found.chip.cores} join cores of {found.chip.segment} tuples, 100 MHz"
 
 
@@ -221,7 +221,7 @@ def figure_clock(found: Clocks) -> Figure:
     )
 
 
-def figure_admission(found: Admission) -> Figure:
+def figure_admission(found: AdmissionRun) -> Figure:
     """Draw tuples dropped by what is offered: the other side of input throughput."""
     free = {
         rate: max((at for at, share in zip(found.offered, some, strict=True) if share == 0), default=0.0)

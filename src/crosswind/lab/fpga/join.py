@@ -12,7 +12,7 @@ from crosswind.errors import UnsupportedError
 from crosswind.lab.fpga import circuit
 from crosswind.lab.fpga.circuit import BUBBLE, NOTHING, TUPLE, Circuit
 
-__all__ = ["PAPER", "Arrivals", "Join", "Outcome", "Settings", "run"]
+__all__ = ["PAPER", "ChipArrivals", "ChipJoin", "ChipOutcome", "Settings", "run"]
 
 _Ints = NDArray[np.int64]
 _ROOM = 1 << 12
@@ -27,7 +27,7 @@ class Settings:
     Attributes
     ----------
     cores : int
-        Join cores; each holds ``segment`` tuples of either window.
+        ChipJoin cores; each holds ``segment`` tuples of either window.
     segment : int
         Places of a shift register.
     core_buffer, merger_buffer : int
@@ -58,7 +58,7 @@ PAPER = Settings()
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class ChipArrivals:
     """What comes in: at each arrival a tuple of R, one of S, or one of both.
 
     ``r`` and ``s`` hold the keys, and ``r_here`` and ``s_here`` whether there is a tuple.
@@ -70,14 +70,14 @@ class Arrivals:
     s_here: NDArray[np.bool_]
 
     @classmethod
-    def both(cls, r: _Ints, s: _Ints) -> Arrivals:
+    def both(cls, r: _Ints, s: _Ints) -> ChipArrivals:
         """Return arrivals with a tuple of either stream each."""
         here = np.ones(len(r), np.bool_)
         return cls(np.asarray(r, np.int64), np.asarray(s, np.int64), here, here)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ChipOutcome:
     """What a design made of its input.
 
     Attributes
@@ -118,12 +118,12 @@ class Outcome:
         return 2 * (last - first) / (end - begin) * mhz, out / (end - begin) * mhz
 
 
-class Join:
+class ChipJoin:
     """A circuit with its input, to be run to the end or stepped through clock by clock.
 
     Parameters
     ----------
-    arrivals : Arrivals
+    arrivals : ChipArrivals
         What comes in.
     settings : Settings
         The configuration.
@@ -135,7 +135,7 @@ class Join:
     """
 
     def __init__(
-        self, arrivals: Arrivals, settings: Settings = PAPER, *, interval: int = 0, flush: bool = False
+        self, arrivals: ChipArrivals, settings: Settings = PAPER, *, interval: int = 0, flush: bool = False
     ) -> None:
         self.settings = settings
         self._live = len(arrivals.r)
@@ -170,11 +170,11 @@ class Join:
         """Return a counter, by its place."""
         return int(self.circuit.counter[counter])
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ChipOutcome:
         """Return what has been made so far."""
         c = self.circuit
         taken = c.shown[c.taken_at >= 0]
-        return Outcome(
+        return ChipOutcome(
             results=c.output[: self.count(circuit.RESULTS)].copy(),
             taken_at=c.taken_at[: self._live].copy(),
             tuples=int(np.count_nonzero(taken == TUPLE)),
@@ -186,9 +186,9 @@ class Join:
         )
 
 
-def run(arrivals: Arrivals, settings: Settings = PAPER, **options: Any) -> Outcome:
-    """Run the circuit until everything is put out; ``options`` as for :class:`Join`."""
-    join = Join(arrivals, settings, **options)
+def run(arrivals: ChipArrivals, settings: Settings = PAPER, **options: Any) -> ChipOutcome:
+    """Run the circuit until everything is put out; ``options`` as for :class:`ChipJoin`."""
+    join = ChipJoin(arrivals, settings, **options)
     while not join.tick(_STRETCH):
         pass
     return join.outcome()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosswind.kernel.jit import jit
-from crosswind.lab.fpga.join import Arrivals, Outcome
+from crosswind.lab.fpga.join import ChipArrivals, ChipOutcome
 
 __all__ = ["run_nested"]
 
@@ -26,12 +26,12 @@ _R, _S = 0, 1
 _CLOCK, _RESULTS, _COMPARED, _WAITED = range(4)
 
 
-def run_nested(arrivals: Arrivals, window: int = 512) -> Outcome:
+def run_nested(arrivals: ChipArrivals, window: int = 512) -> ChipOutcome:
     """Run the nested-loop join until everything is put out.
 
     Parameters
     ----------
-    arrivals : Arrivals
+    arrivals : ChipArrivals
         What comes in; it waits in the input buffer until it is taken.
     window : int
         Tuples of a window.
@@ -44,7 +44,7 @@ def run_nested(arrivals: Arrivals, window: int = 512) -> Outcome:
     _nested(
         keys, here, np.zeros((2, window, 2), np.int64), np.zeros((2, _BUFFER, 2), np.int64), taken_at, output, count
     )
-    return Outcome(
+    return ChipOutcome(
         results=output[: count[_RESULTS]],
         taken_at=taken_at,
         tuples=int(np.count_nonzero(here)),

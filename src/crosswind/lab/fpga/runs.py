@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crosswind.lab.fpga import published
-from crosswind.lab.fpga.join import PAPER, Outcome, Settings, run
+from crosswind.lab.fpga.join import PAPER, ChipOutcome, Settings, run
 from crosswind.lab.fpga.nested import run_nested
 from crosswind.lab.fpga.workload import matching
 from crosswind.lab.setting import Setting
@@ -20,7 +20,7 @@ __all__ = [
     "NESTED",
     "NESTED_SHORT",
     "SHORT",
-    "Admission",
+    "AdmissionRun",
     "Buffers",
     "Clocks",
     "Cores",
@@ -93,7 +93,7 @@ def sweep(setting: Setting) -> Sweep:
     return Sweep(chip, rates, _fixed(taken), _fixed(put_out), tuple(suspended), lost)
 
 
-def _points(outcomes: dict[str, Outcome], window: int) -> dict[str, tuple[float, float]]:
+def _points(outcomes: dict[str, ChipOutcome], window: int) -> dict[str, tuple[float, float]]:
     """Return input and output rate: of whole runs, and of the second half of the long ones, when windows are full."""
     found = {
         name: (outcome.input_rate(), outcome.output_rate())
@@ -163,7 +163,7 @@ def measure_clocks(setting: Setting) -> Clocks:
 
 
 @dataclass(frozen=True)
-class Admission:
+class AdmissionRun:
     """Share of the tuples that is dropped, in percent, by match rate and by M tuples/s offered; and results lost."""
 
     chip: Settings
@@ -172,7 +172,7 @@ class Admission:
     lost: int
 
 
-def measure_admission(setting: Setting) -> Admission:
+def measure_admission(setting: Setting) -> AdmissionRun:
     """Offer tuples at fixed intervals."""
     chip, quick = settings_of(setting), setting.quick
     intervals = (100, 40, 25, 21, 20, 10) if quick else (200, 100, 60, 40, 30, 25, 22, 21, 20, 16, 10)
@@ -182,7 +182,7 @@ def measure_admission(setting: Setting) -> Admission:
         outcomes = [run(arrivals, chip, interval=interval) for interval in intervals]
         dropped[rate] = tuple(100 * o.dropped / (o.dropped + o.tuples) for o in outcomes)
         lost += sum(o.lost for o in outcomes)
-    return Admission(chip, tuple(200.0 / interval for interval in intervals), dropped, lost)
+    return AdmissionRun(chip, tuple(200.0 / interval for interval in intervals), dropped, lost)
 
 
 @dataclass(frozen=True)

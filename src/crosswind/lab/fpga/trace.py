@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crosswind.lab.fpga import circuit
-from crosswind.lab.fpga.join import PAPER, Arrivals, Join, Settings
+from crosswind.lab.fpga.join import PAPER, ChipArrivals, ChipJoin, Settings
 
 __all__ = ["trace"]
 
@@ -23,7 +23,7 @@ _MERGER_STATES = ("reset", "read both ports", "store port 1", "store port 2")
 
 
 def trace(
-    arrivals: Arrivals, settings: Settings = PAPER, *, flush: bool = False, clocks: int = 10_000
+    arrivals: ChipArrivals, settings: Settings = PAPER, *, flush: bool = False, clocks: int = 10_000
 ) -> Iterator[str]:
     """Yield what each clock does, a paragraph a clock.
 
@@ -33,11 +33,11 @@ def trace(
     Parameters
     ----------
     arrivals, settings, flush
-        As for :class:`~crosswind.lab.fpga.join.Join`.
+        As for :class:`~crosswind.lab.fpga.join.ChipJoin`.
     clocks : int
         Stop after as many, if not done before.
     """
-    join = Join(arrivals, settings, flush=flush)
+    join = ChipJoin(arrivals, settings, flush=flush)
     for clock in range(clocks):
         before = _Before(join)
         if join.tick():
@@ -50,13 +50,13 @@ def trace(
 class _Before:
     """What has to be remembered of the state before a clock."""
 
-    def __init__(self, join: Join) -> None:
+    def __init__(self, join: ChipJoin) -> None:
         self.core = join.circuit.core.copy()
         self.suspended, self.next = join.count(circuit.SUSPENDED), join.count(circuit.NEXT)
         self.results = join.count(circuit.RESULTS)
 
 
-def _headline(join: Join, before: _Before, clock: int) -> str:
+def _headline(join: ChipJoin, before: _Before, clock: int) -> str:
     state = int(before.core[0, 0])
     text = f"clock {clock}: cores in state {state} ({_CORE_STATES[state]})"
     if join.count(circuit.SUSPENDED) > before.suspended:
@@ -73,7 +73,7 @@ def _headline(join: Join, before: _Before, clock: int) -> str:
     return text
 
 
-def _cores(join: Join, before: _Before) -> Iterator[str]:
+def _cores(join: ChipJoin, before: _Before) -> Iterator[str]:
     c = join.circuit
     ports = len(c.merger)
     for k in range(join.settings.cores):
@@ -90,12 +90,12 @@ def _cores(join: Join, before: _Before) -> Iterator[str]:
         yield text
 
 
-def _window(join: Join, core: int, stream: int) -> str:
+def _window(join: ChipJoin, core: int, stream: int) -> str:
     places = join.circuit.window[core, stream]
     return " ".join(f"{key}@{row}" if valid else "-" for key, row, valid in places)
 
 
-def _mergers(join: Join) -> Iterator[str]:
+def _mergers(join: ChipJoin) -> Iterator[str]:
     c = join.circuit
     for m in range(1, len(c.merger)):
         held = [f"port {port + 1}: ({r}, {s})" for port, (r, s, valid) in enumerate(c.register[m]) if valid]
@@ -103,6 +103,6 @@ def _mergers(join: Join) -> Iterator[str]:
         yield text + ("  holds " + ", ".join(held) if held else "")
 
 
-def _output(join: Join, before: _Before) -> Iterator[str]:
+def _output(join: ChipJoin, before: _Before) -> Iterator[str]:
     for r, s, _ in join.circuit.output[before.results : join.count(circuit.RESULTS)]:
         yield f"  output: R of arrival {r} with S of arrival {s}"

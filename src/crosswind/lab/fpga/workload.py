@@ -12,12 +12,12 @@ import math
 
 import numpy as np
 
-from crosswind.lab.fpga.join import Arrivals
+from crosswind.lab.fpga.join import ChipArrivals
 
 __all__ = ["matching"]
 
 
-def matching(count: int, match_rate: float, seed: int) -> Arrivals:
+def matching(count: int, match_rate: float, seed: int) -> ChipArrivals:
     """Return ``count`` tuples of either stream of which a share ``match_rate`` of all pairs match."""
     rng = np.random.default_rng(seed)
     streams = []
@@ -26,4 +26,4 @@ def matching(count: int, match_rate: float, seed: int) -> Arrivals:
         keys[: round(math.sqrt(match_rate) * count)] = 0
         rng.shuffle(keys)
         streams.append(keys)
-    return Arrivals.both(*streams)
+    return ChipArrivals.both(*streams)

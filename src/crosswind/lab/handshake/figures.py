@@ -15,7 +15,7 @@ from crosswind.lab.row import row_rate
 from crosswind.lab.setting import Experiment, Setting
 from crosswind.lab.verdict import Check, compare
 
-__all__ = ["EXPERIMENTS", "Rows", "figure_15", "figure_16", "table_2"]
+__all__ = ["EXPERIMENTS", "RowRates", "figure_15", "figure_16", "table_2"]
 
 _WORKERS = (1, 2)
 """What is run for real, unless asked otherwise."""
@@ -27,7 +27,7 @@ _CONDITIONS = {"vectors": BANDS, "plain code": PLAIN}
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowRates:
     """Sustained tuples/s of each stream by what is varied (condition, or window in seconds) and by workers.
 
     Parameters
@@ -76,11 +76,11 @@ def _counts(setting: Setting) -> tuple[int, ...]:
     return tuple(sorted({*(setting.workers or _WORKERS), *_WORKERS, *_BEYOND}))
 
 
-def measure_vectors(setting: Setting) -> Rows:
+def measure_vectors(setting: Setting) -> RowRates:
     """Find what a row sustains with and without vectors."""
     window_s, workers = setting.window or _WINDOWS_S[0], setting.workers or _WORKERS
     costs = {label: measure_costs("handshake", condition) for label, condition in _CONDITIONS.items()}
-    return Rows(
+    return RowRates(
         {
             label: {count: _measured(window_s, condition, count, setting) for count in workers}
             for label, condition in _CONDITIONS.items()
@@ -94,7 +94,7 @@ def measure_vectors(setting: Setting) -> Rows:
     )
 
 
-def measure_scaling(setting: Setting) -> Rows:
+def measure_scaling(setting: Setting) -> RowRates:
     """Find what a row sustains by workers and window length."""
     windows = (setting.window,) if setting.window else _WINDOWS_S
     workers, costs = setting.workers or _WORKERS, measure_costs("handshake", BANDS)
@@ -105,7 +105,7 @@ def measure_scaling(setting: Setting) -> Rows:
         if window_s == windows[0] or not setting.quick:  # to fill a row takes its time
             measured[label] = {count: _measured(window_s, BANDS, count, setting) for count in workers}
     streamed = {count: row_rate(count, windows[0], costs, None) for count in _counts(setting)}
-    return Rows(measured, simulated, streamed, {"all": costs})
+    return RowRates(measured, simulated, streamed, {"all": costs})
 
 
 def _line(label: str, points: dict[int, float], source: str) -> Series:
@@ -120,7 +120,7 @@ def _cost_note(label: str, costs: Costs) -> str:
     )
 
 
-def figure_15(found: Rows) -> Figure:
+def figure_15(found: RowRates) -> Figure:
     """Draw what vector instructions bring."""
     series = [_line(label, points, "measured") for label, points in found.measured.items()]
     series += [_line(label, points, "simulated") for label, points in found.simulated.items()]
@@ -161,7 +161,7 @@ def _growth(points: dict[int, float], low: int, high: int) -> float:
     return float(points[high] / points[low] / (high / low) ** 0.5)
 
 
-def _scaling_checks(found: Rows, first: str) -> tuple[Check, ...]:
+def _scaling_checks(found: RowRates, first: str) -> tuple[Check, ...]:
     labels = list(found.simulated)
     shorter = found.simulated[labels[1]][4] / found.simulated[first][4] if len(labels) > 1 else None
     errors, real = found.errors(first), found.measured[first]
@@ -220,7 +220,7 @@ def _scaling_checks(found: Rows, first: str) -> tuple[Check, ...]:
     )
 
 
-def figure_16(found: Rows) -> Figure:
+def figure_16(found: RowRates) -> Figure:
     """Draw the sustained rate by cores and windows."""
     first = next(iter(found.simulated))
     series = [stated("15-minute windows", {8: published.SUSTAINED_8})]
