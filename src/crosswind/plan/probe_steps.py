@@ -1,8 +1,8 @@
-"""Hops: the searches along the routes of many streams and many queries.
+"""Probe steps: the searches that new tuples make, window by window.
 
 A tuple that arrives goes through the windows of the others one by one (MJoin; WJSP §3.1,
-CellJoin §7.1). What it has joined so far looks for partners in the next window: a *step*.
-Terms that go the same way and whose boxes are alike share the step: it searches for the
+CellJoin §7.1). What it has joined so far looks for partners in the next window: a *probe step*.
+Terms with the same join order whose boxes are alike share the step: it searches for the
 weakest of their boxes, and what each of them asks beyond that is checked afterwards.
 """
 
@@ -21,7 +21,7 @@ from crosswind.query.tree import Call, Expr
 __all__ = ["Order", "PlannedStep", "plain_order", "planned_steps", "tied_units"]
 
 Order = Callable[[Term, int], tuple[int, ...]]
-"""Which way a term goes from a source: the other units, in turn."""
+"""The join order of a term from a source: the other units, in turn."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PlannedStep:
 
     ``checks`` has, for each of ``terms`` (numbers of the plan's terms), what is left to be
     checked for a candidate, ``bare`` what is if the window holds no nulls; ``parts`` what the
-    step decides in all. Terms in ``done`` are complete after it, the others go ``onward``.
+    step decides in all. Terms in ``done`` are complete after it, the others have their next steps in ``onward``.
     """
 
     joined: tuple[int, ...]
@@ -46,7 +46,7 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class _OpenTerm:
-    """A term on its way: the windows before it, and what is not decided yet."""
+    """A term that is not complete: the windows before it, and what is not decided yet."""
 
     number: int
     order: tuple[int, ...]
@@ -60,14 +60,14 @@ def planned_steps(
 ) -> tuple[PlannedStep, ...]:
     """Return the steps of tuples of ``source`` for the terms with the given ``numbers``.
 
-    ``order`` says which way a term goes from a source; ``accesses`` what windows can be searched by.
+    ``order`` gives the join order of a term from a source; ``accesses`` what windows can be searched by.
     """
     open_terms = [_OpenTerm(k, order(terms[k], source), terms[k].parts) for k in numbers if source in terms[k].units]
     return _onward((source,), open_terms, accesses)
 
 
 def plain_order(term: Term, source: int) -> tuple[int, ...]:
-    """Return the way that goes by what is known before any tuple: ties by equality first, then other ties."""
+    """Return the join order by what is known before any tuple: ties by equality first, then other ties."""
     joined, rest = {source}, [unit for unit in term.units if unit != source]
     order = []
     while rest:

@@ -2,7 +2,7 @@
 
 A combination qualifies iff, when its last member arrives, every other one still waits in its
 window. Age grows with time, so this is the same as: for any two members i and j, j does not
-find i expired. With that, every step of a route can bound the members that it adds by those
+find i expired. With that, every probe step can bound the members that it adds by those
 that are there already, whatever order they came in.
 """
 

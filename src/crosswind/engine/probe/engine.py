@@ -1,7 +1,7 @@
-"""Joins of many streams and many queries: tuples go along routes through the windows.
+"""All joins, of two streams or many, of one query or many: windows, and probe trees over them.
 
 MJoin, as CellJoin §7.1 and WJSP §3.1 have it: a batch of new tuples probes the first window of
-its route; what it found probes the next, until combinations are complete. Every
+its join order; what it found probes the next, until combinations are complete. Every
 combination is found once, by the member that comes last to the join. All queries share
 the windows, and the searches as far as they are alike (:mod:`crosswind.plan.probe_steps`).
 """
@@ -138,7 +138,7 @@ class ProbeEngine(AtOnce):
         return [(place, since) for place, since in known if since != INT64_MIN]
 
     def _plan_probe_trees(self) -> list[list[ProbeTree]]:
-        """Return the ways of tuples of each unit, by worker, and see to it that windows can be searched."""
+        """Return the probe trees of each unit, by worker, and see to it that windows can be searched."""
         plan, units = self._plan, range(len(self._plan.units))
         trees = [
             [(planned_steps(plan.terms, bank, unit, self.orders, plan.accesses), bank) for bank in self._banks]
@@ -350,7 +350,7 @@ class ProbeEngine(AtOnce):
             self.pool.policy.call_ends()
 
     def _work(self) -> list[Work]:
-        """Return, by unit, how many tuples have come, and how many combinations they have made on their way."""
+        """Return, by unit, how many tuples have come, and how many combinations they have made."""
         made = [sum(probe_tree.made for probe_tree in mine) for mine in self._probe_trees]
         return [Work(*both) for both in zip(self._came, map(sum, zip(self._made, made, strict=True)), strict=True)]
 

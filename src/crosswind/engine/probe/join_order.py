@@ -1,6 +1,6 @@
-"""Which way tuples go through the windows: chosen from what waits there, and chosen again as that drifts.
+"""Join orders: in which turn windows are searched, chosen from what waits there, and chosen again as that drifts.
 
-The first window of a route should leave few combinations, for all the others multiply them.
+The first window of a join order should leave few combinations, for all the others multiply them.
 How many a window leaves is its size times the selectivity of the comparisons that can be made
 there; both are looked at: sizes as they are, selectivities on samples of the waiting tuples.
 
@@ -34,25 +34,25 @@ _LOOK_EVERY, _LOOK_MAX = 64, 4096
 """Calls between two looks at the windows: twice as many whenever nothing has changed, up to the latter."""
 
 _BETTER = 1.5
-"""Another way is taken if it promises this many times less work: changing costs, too."""
+"""Another join order is taken if it promises this many times less work: changing costs, too."""
 
 _TRIAL = 16
-"""Calls that a new way is on trial for."""
+"""Calls that a new join order is on trial for."""
 
 _WORSE, _MUCH_WORSE = 2.0, 8.0
 """It is taken back if it makes this many times the combinations of the former one, at the end or at any time."""
 
 _BARRED = 64
-"""Looks for which a way that was taken back is not taken again."""
+"""Looks for which a join order that was taken back is not taken again."""
 
 _ALL_WAYS = 6
-"""Streams up to which every way is weighed; with more, one goes to the least window next."""
+"""Streams up to which every join order is weighed; with more, the least window is next."""
 
 _UNKNOWN = 0.3
 
 
 class Work(NamedTuple):
-    """What tuples of a unit took: how many came, and how many combinations they have made on their way."""
+    """What tuples of a unit took: how many came, and how many combinations they have made."""
 
     tuples: int
     combinations: int
@@ -69,7 +69,7 @@ class Work(NamedTuple):
 
 @dataclass
 class _Trial:
-    """New ways of a unit's tuples: what was there before, and by what its estimates were wrong."""
+    """New join orders of a unit's tuples: what was there before, and by what its estimates were wrong."""
 
     former: dict[Term, tuple[int, ...]]
     error: float
@@ -78,7 +78,7 @@ class _Trial:
 
 
 class JoinOrders:
-    """The ways of all terms from all their sources.
+    """The join orders of all terms from all their sources.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ class JoinOrders:
         self.reason = "by the kind of comparison; nothing has been sampled yet"
 
     def __call__(self, term: Term, source: int) -> tuple[int, ...]:
-        """Return the way of ``term`` from ``source``."""
+        """Return the join order of ``term`` from ``source``."""
         return self._chosen.setdefault((term, source), plain_order(term, source))
 
     def revisit(self, work: Callable[[], list[Work]]) -> bool:
-        """Look at the windows now and then; return whether some way has changed.
+        """Look at the windows now and then; return whether some join order has changed.
 
         ``work`` tells, by unit, what its tuples have taken so far.
         """
@@ -139,7 +139,7 @@ class JoinOrders:
         return all(len(window) for window in self._windows)
 
     def _choose(self, done: list[Work]) -> bool:
-        """Choose ways anew; those that change are on trial."""
+        """Choose join orders anew; those that change are on trial."""
         samples = _Samples(self._intakes, self._windows, self._plan)
         shares: dict[Formula, float] = {}
         former: dict[int, dict[Term, tuple[int, ...]]] = {}
@@ -148,7 +148,7 @@ class JoinOrders:
             if len(term.units) < 3:
                 continue
             best = self._best(term, source, samples, shares)
-            before, after = (self._cost(term, source, way, samples, shares) for way in (now, best))
+            before, after = (self._cost(term, source, order, samples, shares) for order in (now, best))
             estimates[source] = estimates.get(source, 0.0) + before
             if before > _BETTER * after:
                 former.setdefault(source, {})[term] = now
@@ -163,7 +163,7 @@ class JoinOrders:
         return bool(former)
 
     def _judge(self, done: list[Work]) -> bool:
-        """Compare what new ways make with what the former ones would; return whether some are taken back."""
+        """Compare what new join orders make with what the former would; return whether some are taken back."""
         samples = _Samples(self._intakes, self._windows, self._plan)
         shares: dict[Formula, float] = {}
         changed = False
@@ -172,8 +172,10 @@ class JoinOrders:
             trial.calls += 1
             if not measured.tuples:
                 continue
-            ways = {term: way for (term, start), way in self._chosen.items() if start == source and len(term.units) > 2}
-            costs = (self._cost(t, source, trial.former.get(t, way), samples, shares) for t, way in ways.items())
+            ways = {
+                term: order for (term, start), order in self._chosen.items() if start == source and len(term.units) > 2
+            }
+            costs = (self._cost(t, source, trial.former.get(t, order), samples, shares) for t, order in ways.items())
             expected = trial.error * sum(costs)
             limit = _WORSE if trial.calls >= _TRIAL else _MUCH_WORSE
             if measured.width > limit * (expected + 1):
@@ -185,51 +187,51 @@ class JoinOrders:
 
     def _take_back(self, source: int, trial: _Trial, times: float) -> None:
         del self._trials[source]
-        for term, way in trial.former.items():
+        for term, order in trial.former.items():
             bad = self._chosen[term, source]
             self._barred[term, source, bad] = self._looks + _BARRED
-            self._chosen[term, source] = way
+            self._chosen[term, source] = order
             self.reason = (
-                f"{self._named(source, way)} again: {self._named(source, bad)} made {times:.1f} times as many "
+                f"{self._named(source, order)} again: {self._named(source, bad)} made {times:.1f} times as many "
                 "combinations (measured)"
             )
 
-    def _named(self, source: int, way: tuple[int, ...]) -> str:
-        return " > ".join(self._plan.units[unit].stream.alias for unit in (source, *way))
+    def _named(self, source: int, order: tuple[int, ...]) -> str:
+        return " > ".join(self._plan.units[unit].stream.alias for unit in (source, *order))
 
     def ways(self) -> dict[str, str]:
-        """Return, by alias, the ways that its tuples go."""
+        """Return, by alias, the join orders of its tuples."""
         made: dict[str, dict[str, None]] = {unit.stream.alias: {} for unit in self._plan.units}
-        for (_, source), way in self._chosen.items():
-            text = " > ".join(self._plan.units[unit].stream.alias for unit in way)
+        for (_, source), order in self._chosen.items():
+            text = " > ".join(self._plan.units[unit].stream.alias for unit in order)
             made[self._plan.units[source].stream.alias][text] = None
         return {alias: "; ".join(texts) for alias, texts in made.items()}
 
     def _best(self, term: Term, source: int, samples: _Samples, shares: dict[Formula, float]) -> tuple[int, ...]:
         rest = [unit for unit in term.units if unit != source]
         if len(rest) < _ALL_WAYS:
-            known = [way for way in _ways(term, {source}, rest) if not self._is_barred(term, source, way)]
+            known = [order for order in _ways(term, {source}, rest) if not self._is_barred(term, source, order)]
             known = known or [self._chosen[term, source]]
-            return min(known, key=lambda way: self._cost(term, source, way, samples, shares))
-        way: list[int] = []
+            return min(known, key=lambda order: self._cost(term, source, order, samples, shares))
+        order: list[int] = []
         while rest:
-            tied = tied_units(term, {source, *way}, rest)
-            chosen = min(tied, key=lambda unit: self._cost(term, source, (*way, unit), samples, shares))
-            way.append(chosen)
+            tied = tied_units(term, {source, *order}, rest)
+            chosen = min(tied, key=lambda unit: self._cost(term, source, (*order, unit), samples, shares))
+            order.append(chosen)
             rest.remove(chosen)
-        made = tuple(way)
+        made = tuple(order)
         return self._chosen[term, source] if self._is_barred(term, source, made) else made
 
-    def _is_barred(self, term: Term, source: int, way: tuple[int, ...]) -> bool:
-        return self._barred.get((term, source, way), 0) > self._looks
+    def _is_barred(self, term: Term, source: int, order: tuple[int, ...]) -> bool:
+        return self._barred.get((term, source, order), 0) > self._looks
 
     def _cost(
-        self, term: Term, source: int, way: tuple[int, ...], samples: _Samples, shares: dict[Formula, float]
+        self, term: Term, source: int, order: tuple[int, ...], samples: _Samples, shares: dict[Formula, float]
     ) -> float:
-        """Return how many combinations a tuple makes on its way."""
+        """Return how many combinations a tuple makes."""
         joined, total, many = {source}, 0.0, 1.0
         left = list(term.parts)
-        for unit in way:
+        for unit in order:
             joined.add(unit)
             ready = [part for part in left if units_in(part) <= joined]
             left = [part for part in left if part not in ready]
@@ -262,12 +264,12 @@ class JoinOrders:
 
 
 def _ways(term: Term, joined: set[int], rest: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield the ways through ``rest``: no step without a condition while one with a condition is left."""
+    """Yield the join orders of ``rest``: no step without a condition while one with a condition is left."""
     if not rest:
         yield ()
     for unit in tied_units(term, joined, rest) if rest else ():
-        for way in _ways(term, joined | {unit}, [other for other in rest if other != unit]):
-            yield (unit, *way)
+        for order in _ways(term, joined | {unit}, [other for other in rest if other != unit]):
+            yield (unit, *order)
 
 
 class _Samples:

@@ -1,4 +1,4 @@
-"""The ops of a route, as records that compiled code reads; :data:`crosswind.kernel.records.OP`.
+"""The operators of a probe tree, as records that compiled code reads; :data:`crosswind.kernel.records.OP`.
 
 An op is made once. What it says of windows is written anew when these have changed (``attune``).
 """
@@ -318,7 +318,7 @@ class Search(Op):
         self._write_tables()
 
     def passes(self, bits: int) -> bool:
-        """Whether all of these terms go this way."""
+        """Whether it is for all of these terms."""
         return int(self.record["bits"]) & bits == bits
 
     def _make_columns(self) -> None:

@@ -1,4 +1,4 @@
-"""The ways of one unit's tuples through the windows: a tree of ops, made once and followed batch by batch."""
+"""The probe tree of one unit: operators that its new tuples run through, made once and run batch by batch."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ class Findings:
 
 
 class ProbeTree:
-    """The ways of the tuples of ``unit``.
+    """The steps of the tuples of ``unit`` through the windows of the others.
 
     Parameters
     ----------
     unit : int
-        Whose tuples go this way.
+        Whose new tuples it is for.
     roots : sequence of (list of ProbeStep, int)
         The first steps, and the terms (as bits) that every tuple may be part of; a pair for every bank of terms.
     windows : sequence of Searched
@@ -165,7 +165,7 @@ class ProbeTree:
         self._ops.append(op)
 
     def _add(self, parent: Op, entry: Op, step: ProbeStep, beside: Op | None) -> None:
-        """Let what comes out of ``parent`` go on by ``step``: the combinations of ``entry``."""
+        """Let ``step`` take what comes out of ``parent``: the combinations of ``entry``."""
         source = self._member_source(step.planned.target, step.copy)
         if step.is_product and beside is None:
             everything = All(step, entry, source)
@@ -182,7 +182,7 @@ class ProbeTree:
                 self.pair_readers.append((len(self._starts), reader))
 
     def _hand_on(self, grown: Op, step: ProbeStep, beside: Op | None) -> None:
-        """Let complete combinations be written down, and the others go onward.
+        """Let complete combinations be written down, and the others take their next step.
 
         ``beside`` are combinations that have had nothing to do with the last steps; they meet what was found only
         when somebody asks for both, so that their product is not searched pair by pair.
@@ -215,7 +215,7 @@ class ProbeTree:
         self._at[keep.at] = keep
         self._starts[bank].link()
 
-    # -- following ---------------------------------------------------------------
+    # -- running -----------------------------------------------------------------
 
     def follow(self, block: Block, masks: Masks, release: ReleaseBounds) -> Iterator[int]:
         """Let the tuples of ``block`` go; yield the numbers of queries of whose results rows should be made now.
