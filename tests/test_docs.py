@@ -117,6 +117,9 @@ def shell(tmp_path):
 
 def run_here(script: str, capsys) -> str:
     """Run a script in this process, which has a session of Spark: to start one takes longer than most scripts."""
+    from tests.spark.session import work_in
+
+    work_in(Path.cwd())
     arguments = sys.argv
     try:
         runpy.run_path(script, run_name="__main__")

@@ -98,6 +98,6 @@ def test_strategies_are_played_for_their_lateness(monkeypatch):
     monkeypatch.setattr(latency, "measure_costs", lambda *_: COSTS)
     found = latency.measure_lateness(Setting(quick=True, rate=200, window=1, workers=(1, 2)))
     assert found.row[1] == pytest.approx(0.0, abs=0.3)
-    assert set(found.answers) == {"low-latency handshake (hurry=True)", "cell", "grid"}
+    assert set(found.answers) == {"low-latency handshake (hurry=True)", "cell", "grid", "SplitJoin"}
     assert all(0 < value < 1 for points in found.answers.values() for value in points.values())
     assert found.split[2] == pytest.approx((3e4 + 2e3 + 200 / 2 * 0.1 / 2) * 1e-9)

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -61,3 +62,10 @@ def session() -> SparkSession:
         shutil.rmtree(folder, ignore_errors=True)
 
     return spark
+
+
+def work_in(folder: Path) -> None:
+    """Let relative paths begin in ``folder``, as if the session had been started there."""
+    spark: Any = session()
+    hadoop = spark._jvm.org.apache.hadoop.fs
+    hadoop.FileSystem.get(spark._jsc.hadoopConfiguration()).setWorkingDirectory(hadoop.Path(str(folder)))
