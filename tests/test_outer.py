@@ -19,7 +19,7 @@ UNPAID = """
 SELECT orders.id
 FROM orders [RANGE 15 MINUTES] LEFT ANTI JOIN payments [NOW] ON payments.order_id = orders.id
 """
-DATA_SETS = 8
+DATA_SETS = 4
 
 
 @pytest.mark.parametrize("number", range(len(OUTER_KINDS)), ids=OUTER_KINDS)

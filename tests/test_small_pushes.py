@@ -67,7 +67,8 @@ def test_few_tuples_meet_the_same_partners(condition, nulls, index, engine, monk
         monkeypatch.setattr("crosswind.engine.parallel.pool.ALONE", 250 if index == "scan" else 5_000)
     layout = [(1, 2), (2, 1), (2, 2)][rng.integers(3)]
     options = {"kang": {}, "cell": {"workers": 3}, "grid": {"layout": layout}}[engine]
-    types = {name: kinds[rng.integers(len(kinds))] for name, kinds in TYPES.items()}
+    draw = seeds.numbers("few types", condition)  # the same for all engines: to compile takes longest
+    types = {name: kinds[draw.integers(len(kinds))] for name, kinds in TYPES.items()}
     tables = {name: tuples(rng, types, 500, nulls) for name in "RS"}
     kind = list(KINDS)[rng.integers(len(KINDS))]
     sql = (

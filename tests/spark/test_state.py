@@ -555,7 +555,7 @@ def test_outer_joins_are_rebuilt_from_blocks_and_flags(kind, on):
     rows = {
         name: [
             batch(*((value(), rng.randint(max(0, 3 * k - 6), 3 * k)) for _ in range(rng.randint(0, 9))))
-            for k in range(30)
+            for k in range(20)
         ]
         for name in ("R", "S")
     }
