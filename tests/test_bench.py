@@ -326,7 +326,7 @@ def test_calibrate_keeps_constants_if_asked(monkeypatch, tmp_path):
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("limit", [90, 3_000, 41_000])
 def test_the_search_finds_the_greatest_rate(power, limit):
-    search = rate.Search(4_000, 1_000_000)
+    search = rate.RateSearch(4_000, 1_000_000)
     trials = 0
     while not search.is_over:
         trials += 1
@@ -336,7 +336,7 @@ def test_the_search_finds_the_greatest_rate(power, limit):
 
 
 def test_the_search_stops_at_what_memory_allows():
-    search = rate.Search(4_000, 10_000)
+    search = rate.RateSearch(4_000, 10_000)
     while not search.is_over:
         search.note(search.next, search.next / 1e9)
     assert search.held == 10_000
@@ -344,7 +344,7 @@ def test_the_search_stops_at_what_memory_allows():
 
 
 def test_the_search_ends_when_no_rate_holds():
-    search = rate.Search(4_000, 10_000)
+    search = rate.RateSearch(4_000, 10_000)
     while not search.is_over:
         search.note(search.next, 1e9)
     assert search.held == 0

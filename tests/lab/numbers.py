@@ -130,10 +130,10 @@ BAD_SIZED = celljoin.Sizes(
 )
 
 _NAMES = ("whatever waits", "unit blocks, l = 1", "unit blocks, l = 16")
-DELAYS = batching.Delays(
+DELAYS = batching.BatchDelays(
     {_NAMES[0]: {0.1: 1.0, 0.9: 4.0}, _NAMES[1]: {0.1: 5.0, 0.9: 90.0}, _NAMES[2]: {0.1: 5.0, 0.9: 6.0}}
 )
-BAD_DELAYS = batching.Delays(
+BAD_DELAYS = batching.BatchDelays(
     {_NAMES[0]: {0.1: 9.0, 0.9: 4.0}, _NAMES[1]: {0.1: 5.0, 0.9: 6.0}, _NAMES[2]: {0.1: 7.0, 0.9: 60.0}}
 )
 ADAPTED = batching.Adapted((1.0, 2.0, 3.0, 4.0, 5.0), (0.5, 2.0, 2.0, 2.0, 0.3), (1, 1, 2, 3, 1))
@@ -143,20 +143,20 @@ BAD_ADAPTED = batching.Adapted((1.0, 2.0, 3.0, 4.0), (1.5, 1.5, 1.1, 0.3), (9, 1
 
 _COUNTS = (1, 2, 4, 8, 20, 32, 44)
 _ROOTS = {n: 2_000.0 * n**0.5 for n in _COUNTS}
-VECTOR_ROWS = handshake.Rows(
+VECTOR_ROWS = handshake.RowRates(
     {"vectors": {1: 2_000.0, 2: 2_800.0}, "plain code": {1: 500.0, 2: 700.0}},
     {"vectors": _ROOTS, "plain code": {n: rate / 4 for n, rate in _ROOTS.items()}},
     {},
     {"vectors": COSTS, "plain code": COSTS},
 )
 BAD_VECTOR_ROWS = replace(VECTOR_ROWS, measured={"vectors": {1: 500.0, 2: 700.0}, "plain code": {1: 500.0, 2: 700.0}})
-ROWS = handshake.Rows(
+ROWS = handshake.RowRates(
     {"15-minute windows": {1: 2_000.0, 2: 2_800.0}},
     {"15-minute windows": _ROOTS, "10-minute windows": {n: rate * 1.22 for n, rate in _ROOTS.items()}},
     _ROOTS,
     {"all": COSTS},
 )
-BAD_ROWS = handshake.Rows(
+BAD_ROWS = handshake.RowRates(
     {"15-minute windows": {1: 2_000.0, 2: 1_900.0}},
     {
         "15-minute windows": {**dict.fromkeys(_COUNTS, 2_000.0), 2: 1_900.0},
@@ -219,8 +219,8 @@ CORES = fpga.Cores(8, dict.fromkeys(_SIZES, 9.5), {n: 20.0 / n for n in _SIZES})
 BAD_CORES = fpga.Cores(8, {n: 20.0 / n for n in _SIZES}, dict.fromkeys(_SIZES, 9.5))
 CLOCKS = fpga.Clocks({1: 51.0, 2: 26.0, 5: 11.0, 10: 6.2})
 BAD_CLOCKS = fpga.Clocks({1: 90.0, 2: 90.0, 5: 90.0, 10: 90.0})
-ADMISSION = fpga.Admission(PAPER, (1.0, 10.0), {0.0: (0.0, 5.0), 0.01: (0.0, 50.0)}, 0)
-BAD_ADMISSION = fpga.Admission(PAPER, (1.0, 10.0), {0.0: (0.0, 50.0), 0.01: (0.0, 5.0)}, 7)
+ADMISSION = fpga.AdmissionRun(PAPER, (1.0, 10.0), {0.0: (0.0, 5.0), 0.01: (0.0, 50.0)}, 0)
+BAD_ADMISSION = fpga.AdmissionRun(PAPER, (1.0, 10.0), {0.0: (0.0, 50.0), 0.01: (0.0, 5.0)}, 7)
 BUFFERS = fpga.Buffers((2, 4, 8, 16, 32, 64), {4: (8.0,) * 6, 16: (9.5,) * 6})
 BAD_BUFFERS = fpga.Buffers((2, 4, 8, 16, 32, 64), {4: (8.0,) * 6, 16: (2.0, 2.0, 2.0, 3.0, 3.0, 4.0)})
 
@@ -270,12 +270,12 @@ BAD_OUTPUTS = throughput.Outputs(
     11_102.0,
 )
 _MANY = (1, 2, 4, 8, 12, 16)
-SUSTAINED = throughput.Sustained(
+SUSTAINED = throughput.SustainedRates(
     {300: {1: 1_000.0, 2: 1_400.0}},
     {w: {n: 1_000.0 * n**0.5 for n in _MANY} for w in (300, 900)},
     {w: {n: 900.0 * n**0.5 for n in _MANY} for w in (300, 900)},
 )
-BAD_SUSTAINED = throughput.Sustained(
+BAD_SUSTAINED = throughput.SustainedRates(
     {300: {1: 1_000.0, 2: 1_000.0}},
     {w: dict.fromkeys(_MANY, 1_000.0) for w in (300, 900)},
     {w: dict.fromkeys(_MANY, 9_000.0) for w in (300, 900)},
@@ -300,13 +300,13 @@ _SIX_A = _delays((2_500.0, 2_500.0), (300.0, 300.0))
 _SIX_B = _delays((1_000.0, 1_000.0), (300.0, 300.0))
 _SEVEN_A = _delays((1_000.0, 3_000.0), (300.0, 300.0))
 _SEVEN_B = _delays((1_000.0, 1_000.0), (150.0, 300.0))
-LATE_ROWS = delay.Rows(
+LATE_ROWS = delay.LongRows(
     20,
     {1: Late(0.0, 0.0), 2: Late(0.12, 0.02), 4: Late(0.18, 0.02)},
     {1: 0.0, 2: 0.125, 4: 0.1875, 8: 0.219, 16: 0.234, 32: 0.242},
     Late(0.5, 0.01),
 )
-BAD_LATE_ROWS = delay.Rows(
+BAD_LATE_ROWS = delay.LongRows(
     20,
     {1: Late(0.0, 0.0), 2: Late(0.4, 1e-6), 4: Late(0.6, 1e-6)},
     {1: 0.0, 2: 0.125, 4: 0.1875, 8: 0.219, 16: 0.5, 32: 0.5},
@@ -352,7 +352,7 @@ AGREE: dict[tuple[str, str], Any] = {
     ("dpjoin", "figure-6-handshake"): LATE_ROWS,
     ("dpjoin", "figure-7a"): _SEVEN_A,
     ("dpjoin", "figure-7b"): _SEVEN_B,
-    ("beyond", "index-and-scan"): beyond.Costs(1_000, {10: 3.0, 300: 30.0}, {10: 2.0, 300: 3.0}),
+    ("beyond", "index-and-scan"): beyond.BeyondCosts(1_000, {10: 3.0, 300: 30.0}, {10: 2.0, 300: 3.0}),
     ("beyond", "engines"): beyond.Raced({"crosswind": {30: 4e5}, "DuckDB": {30: 1e6}, "Polars": {30: 2e6}}, ()),
     ("beyond", "calculator"): beyond.Calculated(60, _SAMPLE, (Checked(100, 950.0, 1_000.0),)),
 }
@@ -392,7 +392,7 @@ CONTRADICT: dict[tuple[str, str], Any] = {
     ("dpjoin", "figure-6-handshake"): BAD_LATE_ROWS,
     ("dpjoin", "figure-7a"): _upside_down(_SEVEN_A),
     ("dpjoin", "figure-7b"): _upside_down(_SEVEN_B),
-    ("beyond", "index-and-scan"): beyond.Costs(1_000, {10: 3.0, 300: 3.0}, {10: 2.0, 300: 3.0}),
+    ("beyond", "index-and-scan"): beyond.BeyondCosts(1_000, {10: 3.0, 300: 3.0}, {10: 2.0, 300: 3.0}),
     ("beyond", "engines"): beyond.Raced({"crosswind": {30: 4e3}, "DuckDB": {30: 1e6}, "Polars": {30: 2e6}}, ()),
     ("beyond", "calculator"): beyond.Calculated(60, _SAMPLE, (Checked(100, 9_500.0, 1_000.0),)),
 }

@@ -10,7 +10,7 @@ from crosswind.lab.size import Checked, Sample
 
 def test_scan_and_index_are_driven_by_window(monkeypatch):
     asked = []
-    monkeypatch.setattr(figures, "LiveJoin", lambda workload, index, _batch: Live(workload, index, asked))
+    monkeypatch.setattr(figures, "DrivenJoin", lambda workload, index, _batch: Live(workload, index, asked))
     monkeypatch.setattr(figures, "ns_a_tuple", lambda live, *_: live.cost_ns)
     figure = figures.index_and_scan(figures.measure_costs(Setting(quick=True)))
     assert [series.y for series in figure.series] == [(10.0, 60.0, 300.0), (1.0, 1.0, 1.0)]
